@@ -69,6 +69,7 @@ RUN = {
     "admit-nodes": ("admission plan --file", "admission apply"),
     "audit-requests": ("audit list", "audit export"),
     "get-told": ("notify list", "notify dead", "notify test", "notify deliveries"),
+    "nodes-of-a-provider": ("provider list",),
     "return-to-the-vendor": (
         "rma list", "rma open", "rma show", "rma edit", "rma advance rma-c1-n0007-5120 --step approved",
         "rma advance rma-c1-n0007-5120 --step received --reason", "stock",

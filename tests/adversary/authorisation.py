@@ -173,6 +173,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/bmc/certificates": Route("see cell"),
     "GET /v1/bmc/credentials": Route("see cell"),
     "GET /v1/machine-work": Route("see cell"),
+    "GET /v1/providers": Route("see cell"),
     "GET /v1/fabrics": Route("see cell"),
     "GET /v1/fabrics/{name}": Route("see cell", of="fabric"),
     "GET /v1/fabrics/{name}/versions": Route("see cell", of="fabric"),

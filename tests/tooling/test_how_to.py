@@ -13,12 +13,15 @@ import yaml
 
 from hostler.agent.main import settings_from
 from hostler.app.bmc_access import credentials
+from hostler.app.provider_access import FILE as PROVIDERS
+from hostler.app.provider_access import read_providers
 from hostler.app.secret_backends import SecretBackends
 from hostler.cli.expected_files import read_expected_file
 from hostler.cli.main import build
 from hostler.core.intents.registration import AssetSpec, NodeSpec
 from hostler.core.policy import documents
 from hostler.drivers.kubernetes import settings as kubernetes
+from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.drivers.slurm import settings as slurm
 from hostler.server.sign_in_settings import FILE, read_sign_in
 from hostler_checks.main import _parser
@@ -76,6 +79,11 @@ def test_each_document_of_a_page_is_one_that_its_reader_takes(page: str, tmp_pat
 Reader = Callable[[Block, Path], object]
 
 
+def _providers(block: Block, folder: Path) -> object:
+    (folder / PROVIDERS).write_text(block.text)
+    return read_providers(folder, KeptSecrets({}, lambda: 0.0))
+
+
 def reader_of(block: Block) -> Reader:
     """Reader of the document in earnest. Raises LookupError."""
     if block.language == "csv":
@@ -103,6 +111,8 @@ def reader_of(block: Block) -> Reader:
             return reader
     if all(key.startswith(("http://", "https://")) for key in keys):
         return _bmcs
+    if all(isinstance(entry, dict) and {"url", "secret"} <= entry.keys() for entry in value.values()):
+        return _providers
     if "GitLab" in block.text:
         return _read_by_others
     raise LookupError(f"nobody reads a document with {sorted(keys)}: give it a reader here")

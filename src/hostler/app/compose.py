@@ -7,7 +7,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from hostler.app.check_readings_keeper import ReadingsKeeper
 from hostler.app.cluster_connections import (
     Kubelets,
     Rebooter,
+    Watched,
     kubernetes_clusters,
     offered_by,
     resetter,
@@ -34,6 +35,7 @@ from hostler.app.evidence_keeper import EvidenceKeeper
 from hostler.app.first_start import TOKEN
 from hostler.app.ironic_access import with_ironic
 from hostler.app.node_sanitiser import NodeSanitiser
+from hostler.app.provider_access import read_providers
 from hostler.app.secret_backends import secrets_of
 from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.app.trend_schedule import TrendSchedule
@@ -52,6 +54,8 @@ from hostler.drivers.netbox.journal_target import JournalTarget
 from hostler.drivers.notify.apprise_target import AppriseTarget
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
+from hostler.drivers.provider.provider_client import Providers
+from hostler.drivers.provider.provider_hands import ProviderHands, ProviderReboot
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.certificate_driver import CertificateDriver
 from hostler.drivers.redfish.client import Clients
@@ -115,13 +119,15 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)
         schedulers: list[Scheduler] = [*slurm, *(one.scheduler for one in kubernetes)]
         clusters = by_cluster(schedulers)
-        rebooter = Rebooter(slurm, lambda: gate.agents)
+        providers = read_providers(data, secrets)
+        rebooter = ProviderReboot(Rebooter(slurm, lambda: gate.agents), providers, gate.hears)
         gate.machines, gate.offered = Introduction(clients), offered_by(kubernetes)
         alone = StandaloneScheduler(lambda: gate.agents)
         scheduling = ReadingsKeeper(SchedulerDriver(clusters, alone, gate.show_node), gate)
         kubelets = Kubelets([one.scheduler.cluster for one in kubernetes], lambda: gate.agents)
         redfish, logins, certificates, systems, ports = _own_drivers(clients, secrets, gate)
-        machines = with_ironic(redfish, data, outside, secrets)
+        bmc, *other_machines = with_ironic(redfish, data, outside, secrets)
+        machines = (ProviderHands(bmc, providers), *other_machines)
         booting = await boot_service(settings, data, secrets, gate)
         booted = booting.around(machines[0], rebooter) if booting else (rebooter,)
         around = (*_before_agents(gate, clients, redfish), kubelets, resetter(kubernetes, gate), *booted)
@@ -136,27 +142,31 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             _read_schedulers(gate, cell, clusters)
             telling = cell.while_active(lambda: _tell(gate))
             notifying = cell.while_active(inside.notifier.run)
-            status_writers = [one.marker(lambda: cell.view).run for one in kubernetes]
-            requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
-            tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
-            tidying += [one.restorer(lambda: cell.view).run for one in kubernetes]
-            tidying += [one.presence(standing.name or socket.gethostname()).run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
             trending = TrendSchedule(inside.trends, cell, str(journal_of(standing))).run
             turns = (
                 *_rounds(gate, clients, secrets, data),
                 inside.returns.run,
+                gate.provider_rounds(providers).run,
                 trending,
-                *status_writers,
-                *requests,
-                *tidying,
-                *(one.admitter.run for one in kubernetes),
+                *_cluster_work(kubernetes, cell, standing.name or socket.gethostname()),
                 *examining,
                 *compacting,
             )
             marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
+
+
+def _cluster_work(kubernetes: Sequence[Watched], cell: Cell, name: str) -> Iterator[Turn]:
+    """What goes on in the clusters while this controller is the active one: requests, marks, tidying, presence."""
+    for one in kubernetes:
+        yield one.marker(lambda: cell.view).run
+        yield one.requester(lambda: cell.view, cell.ask).run
+        yield one.tidier(lambda: cell.view).run
+        yield one.restorer(lambda: cell.view).run
+        yield one.presence(name).run
+        yield one.admitter.run
 
 
 def _read_schedulers(gate: Gate, cell: Cell, clusters: Mapping[str, tuple[Scheduler, ...]]) -> None:
@@ -258,8 +268,10 @@ async def _up(
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
     own = _own_drivers(clients, KeptSecrets({}, time.monotonic), gate)
+    bmc = ProviderHands(own[0], Providers({}, KeptSecrets({}, time.monotonic)))
     wiring = Wiring(
-        (*own, WithoutIronic(), *lab.wiring.drivers), (*_before_agents(gate, clients, own[0]), *lab.wiring.around)
+        (bmc, *own[1:], WithoutIronic(), *lab.wiring.drivers),
+        (*_before_agents(gate, clients, own[0]), *lab.wiring.around),
     )
     async with running(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(

@@ -29,6 +29,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.join_offer import JoinOffer
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node
+from hostler.core.state.provider import ProviderLook
 from hostler.core.state.scopes import FLEET
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import ApproveRequest
@@ -50,6 +51,7 @@ from hostler.runtime.input_queues import BusyError
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, complete, performers
+from hostler.runtime.provider_rounds import NoticeSource, ProviderRounds
 from hostler.runtime.runner import Cell, keep_out_of_collections
 from hostler.runtime.ticket_returns import TicketReturns
 from hostler.server.agent_mailbox import AgentMailboxes
@@ -134,8 +136,20 @@ class Gate:
         self.wirings: Mapping[str, BoundCables] = {}
         self.bundles: BundleFiles | None = None
         self.certificates: CertificateFiles | None = None
+        self.providers: Mapping[str, ProviderLook] = {}
         self.read_schedulers: Callable[[], Iterable[Input]] = tuple
         self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
+
+    def hears(self, node: str) -> bool:
+        """Whether the node's agent is heard now."""
+        return self.cell is not None and self.cell.live.of(node).heard
+
+    def provider_rounds(self, source: NoticeSource) -> ProviderRounds:
+        """Looks at the providers of the source, whose outcome people can read."""
+        assert self.cell is not None, "the cell has started"
+        rounds = ProviderRounds(self.cell, source)
+        self.providers = rounds.looks
+        return rounds
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -214,7 +228,7 @@ async def running(
         trials = _backtests(standing, settings)
         files = (*_kept(standing, gate, bundles), _sent(stack, standing, seat), trials)
         told = NotificationLog(outbox, notifier.sent, notifier.failed)
-        outside = Outside(gate.machines, told, trends, gate.sign_in, trail, gate.pairs, *files)
+        outside = Outside(gate.machines, told, trends, gate.sign_in, trail, gate.pairs, *files, lambda: gate.providers)
         try:
             await cell.start()
             for work in (

@@ -68,6 +68,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("trend", "trend:app", _THINGS, "Readings that drift beside their peers, and whether to believe it."),
     ("bmc", "bmc:app", _THINGS, "BMCs: the passwords and certificates that Hostler gives them."),
     ("ironic", "ironic:app", _THINGS, "Machines that an Ironic has: inspect, deploy and clean them."),
+    ("provider", "provider:app", _THINGS, "Providers that own machines: a cloud, a colocation's remote hands."),
     ("kernel-log", "kernel_log:app", _TOOLS, "What kernel-log lines mean."),
     ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),
     ("docs", "docs:app", _TOOLS, "The reference, generated from the code."),

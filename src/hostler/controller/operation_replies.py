@@ -11,6 +11,7 @@ from hostler.controller.scheduler_views import unlist
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.inventory_changes import of_inventory
+from hostler.core.intents import instance_replacement
 from hostler.core.planning import evidence_keeping, gate_requirements
 from hostler.core.planning.outcomes import conclude
 from hostler.core.planning.sanitise_order import certified
@@ -20,9 +21,10 @@ from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.live_state import OFF, ON
 from hostler.core.state.model import Node, Observation, Operation, Outcome
-from hostler.core.state.operations import Evict
+from hostler.core.state.operations import Evict, ReplaceInstance
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
 
@@ -109,6 +111,8 @@ def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome
 
 
 def _done(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
+    if isinstance(operation.act, ReplaceInstance):
+        return _replaced(context, node, operation, outcome)
     extra: list[e.Event] = [*evidence_keeping.kept(context, node, operation, outcome)]
     extra.extend(certified(context, node, operation, outcome))
     if operation.kind == unanswered_checks.SANITISE:
@@ -122,6 +126,16 @@ def _done(context: DecisionContext, node: Node, operation: Operation, outcome: O
     if operation.kind == "inspect_machine" and outcome.parts:
         extra.extend(_inspected(context, node, outcome))
     return ReplyEffect((*extra, *conclude(context, node, operation, outcome)))
+
+
+def _replaced(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
+    """The provider's new instance takes the node's place; one that cannot be registered is a failure to be read."""
+    try:
+        follows = instance_replacement.take_place(context, node, outcome.facts)
+    except InvalidInputError as error:
+        what = f"the provider gave instance {outcome.facts.get('instance')}, which cannot be registered: {error}"
+        return ReplyEffect(conclude(context, node, operation, replace(outcome, result="failed", detail=what[:500])))
+    return ReplyEffect((*conclude(context, node, operation, outcome), *follows))
 
 
 def _inspected(context: DecisionContext, node: Node, outcome: Outcome) -> Iterator[e.Event]:

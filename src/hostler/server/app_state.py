@@ -1,7 +1,7 @@
 """State that every handler uses: the cell, the agents' mailboxes, and the small caches that keep pages fast."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +16,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
+from hostler.core.state.provider import ProviderLook
 from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
@@ -66,6 +67,7 @@ class Outside(Struct, frozen=True):
     archive: Path | None = None
     traces: CollectorRegistry | None = None
     backtests: Backtests | None = None
+    providers: Callable[[], Mapping[str, ProviderLook]] = dict
 
 
 class AppState:

@@ -564,6 +564,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.DpuLoginDue: _rows(node=_node, bmc=_untold, by=_untold, why=_untold, certificate=_untold),
     e.BmcCertificateDue: _rows(node=_node, by=_untold, why=_untold),
     e.MachineWorkAsked: _rows(node=_node, by=_untold, why=_untold, act=_untold),
+    e.InstanceReplaced: _rows(node=_node, by=_untold, provider=_untold, before=_untold, after=_untold),
     e.BmcCertificateSeen: _rows(node=_node, shown=_untold),
     e.AgentEnrolled: _rows("plan", node=_node),
     e.BootRefused: _rows("what", node=_node, reason=_untold),

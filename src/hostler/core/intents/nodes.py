@@ -18,6 +18,7 @@ from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import CheckResult, Node, Phase, Verdict
+from hostler.core.state.provider import PROVIDER, provider_problem
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     REBINDABLE,
@@ -147,7 +148,7 @@ def rebind(ask: Ask[Rebind]) -> Granted:
         raise RefusalError(
             f"only an operator of the whole cell may say where {what} is and who it is: its password is sent there"
         )
-    problem = _SEVERAL[kind][0](names) if kind in _SEVERAL else outside_problem(kind, value)
+    problem = _problem_of(kind, value, names)
     if problem and (kind in _SEVERAL or kind not in _ENTERED):
         raise RefusalError(problem)
     _check_names(ask, node, kind, names)
@@ -160,6 +161,13 @@ def rebind(ask: Ask[Rebind]) -> Granted:
     )
     bound = e.BindingChanged(node.id, Binding(kind, value, ask.context.now))
     return f"{kind} of {node.id} is now {value}", (bound, *settled)
+
+
+def _problem_of(kind: str, value: str, names: list[str]) -> str:
+    """Why the outside gives no node this name, "" where it may."""
+    if kind in _SEVERAL:
+        return _SEVERAL[kind][0](names)
+    return provider_problem(value) if kind == PROVIDER else outside_problem(kind, value)
 
 
 def _bind_macs(ask: Ask[Rebind], node: Node) -> Granted:

@@ -17,6 +17,7 @@ from hostler.core.state.dpus import DPU_BMC, DPUS_MAX
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Assignment, Node, Phase, Profile
+from hostler.core.state.provider import PROVIDER, provider_problem
 from hostler.core.state.scopes import FLEET, NODES, RACK, Scope
 
 T = TypeVar("T")
@@ -33,7 +34,8 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     `bmc` is the Redfish URL of the node's BMC, with "#system" where it serves several machines, `outlets` those of the
     PDUs' outlets that feed it ("https://pdu#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/A1"), `dpu_bmcs` the Redfish
     URLs of its DPUs' own BMCs, `domains` the failure domains beside its rack, `pool` the pool that an adopted node
-    serves already. `tags` are names of your own, to select nodes by.
+    serves already. `provider` is the instance of a machine that somebody else owns ("PROVIDER/INSTANCE"). `tags` are
+    names of your own, to select nodes by.
     """
 
     sku: str
@@ -46,6 +48,7 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     dpu_bmcs: tuple[str, ...] = ()
     kubernetes: str = ""
     slurm: str = ""
+    provider: str = ""
     cell: str = "c1"
     site: str = ""
     row: str = ""
@@ -125,9 +128,14 @@ def _decode(document: str, wanted: type[T], where: str) -> T:
         raise InvalidInputError((problem,)) from error
 
 
-def register(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, now: datetime) -> tuple[e.Event, ...]:
-    """The events that make these nodes known. Raises InvalidInputError; then none of them is."""
-    problems = list(_problems(fleet, specs, adopt))
+def register(
+    fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, now: datetime, leaving: str = ""
+) -> tuple[e.Event, ...]:
+    """The events that make these nodes known. Raises InvalidInputError; then none of them is.
+
+    `leaving` is the node whose names are free once these are known: it is retired with them.
+    """
+    problems = list(_problems(fleet, specs, adopt, leaving))
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
     skus = fleet.configuration.skus
@@ -159,7 +167,7 @@ def _issued(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[tuple[NodeSpe
         yield spec, spec.id or issued
 
 
-def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Problem]:
+def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, leaving: str) -> list[Problem]:
     found: list[Problem] = []
     if not specs or len(specs) > MAX_NODES:
         found.append(Problem("nodes", 0, f"{len(specs)} nodes", f"give 1 to {MAX_NODES}"))
@@ -170,7 +178,7 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
         for name in _unique_names(replace(spec, bmc=bmc_of(spec, fleet.configuration.skus))):
             if name in seen:
                 found.append(Problem(where, 0, f"{name} is also given in nodes[{seen[name]}]", "give it once"))
-            elif holders := fleet.index.members(name):
+            elif holders := [one for one in fleet.index.members(name) if one != leaving]:
                 found.append(Problem(where, 0, f"{name} is bound to {holders[0]}", f"retire or rebind {holders[0]}"))
             seen[name] = number
     return found or list(_entered_problems(fleet, specs))
@@ -272,7 +280,7 @@ def _is_name(name: str) -> bool:
 
 
 def _unique_names(spec: NodeSpec) -> list[str]:
-    named = [(kind, getattr(spec, kind)) for kind in ("id", "hostname", "serial", "bmc", "kubernetes", "slurm")]
+    named = [(kind, getattr(spec, kind)) for kind in ("id", *_BOUND)]
     named.extend(("mac", mac) for mac in spec.macs)
     named.extend((OUTLET, outlet) for outlet in spec.outlets)
     named.extend((DPU_BMC, address) for address in spec.dpu_bmcs)
@@ -280,6 +288,8 @@ def _unique_names(spec: NodeSpec) -> list[str]:
 
 
 def _address_problems(spec: NodeSpec, where: str) -> Iterator[Problem]:
+    if spec.provider and (problem := provider_problem(spec.provider)):
+        yield Problem(where, 0, problem, "write it so")
     for given, problem_of in ((spec.outlets, outlet_problem), (spec.dpu_bmcs, dpu_problem)):
         if given and (problem := problem_of(given)):
             yield Problem(where, 0, problem, "write it so")
@@ -322,4 +332,4 @@ def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
     )
 
 
-_BOUND = ("hostname", "serial", "bmc", "kubernetes", "slurm")
+_BOUND = ("hostname", "serial", "bmc", "kubernetes", "slurm", PROVIDER)

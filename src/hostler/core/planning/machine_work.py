@@ -1,4 +1,4 @@
-"""Begins work that a person asked a node's provisioner for, beside a node that serves nobody. Pure.
+"""Begins work that a person asked a node's provisioner or provider for, beside a node that serves nobody. Pure.
 
 Such work passes the guards and begins once; what came to nothing is a person's, who reads why and asks again.
 """
@@ -10,7 +10,9 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.model import ActClass, Node
+from hostler.core.state.operations import ReplaceInstance
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
@@ -20,9 +22,16 @@ def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
 
 def _work(context: DecisionContext, node: Node) -> Act | Wait | datetime | None:
     work = node.machine_work
-    if work is None or work.state != "asked" or bmc_logins.cannot_begin(node) or node.plan is not None:
+    if work is None or work.state != "asked" or _is_busy(node, work) or node.plan is not None:
         return None
     kind = work.act.kind
     if found := blockers(context, DisruptionRequest(kind, ActClass.bring_up, (node,), approved=True)):
         return Wait(kind, found, until=None)
     return Act((bmc_logins.started(context, node, work.act),))
+
+
+def _is_busy(node: Node, work: MachineWork) -> bool:
+    """Whether something else is under way: at the BMC, by which a provisioner works, or on a provider's machine."""
+    if isinstance(work.act, ReplaceInstance):
+        return bool(node.under_way)
+    return bmc_logins.cannot_begin(node)

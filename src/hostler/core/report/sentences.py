@@ -543,7 +543,14 @@ _TABLE: tuple[EventTelling[Any], ...] = (
             + (f", good until {event.shown.expires_at:%Y-%m-%d}" if event.shown.expires_at is not None else "")
         ),
     ),
-    EventTelling(e.MachineWorkAsked, lambda event: f"the provisioner is to {event.act.kind} ({event.by}): {event.why}"),
+    EventTelling(e.MachineWorkAsked, lambda event: f"{event.act.kind} is asked for ({event.by}): {event.why}"),
+    EventTelling(
+        e.InstanceReplaced,
+        lambda event: (
+            f"provider {event.provider} took back instance {event.before} of {event.node} and gave "
+            f"{event.after}, which is {event.by}"
+        ),
+    ),
     EventTelling(
         e.DpuLoginDue,
         lambda event: f"the password of its DPU's BMC {event.bmc} is to be renewed ({event.by}): {event.why}",

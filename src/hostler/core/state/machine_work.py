@@ -1,12 +1,12 @@
-"""Work that a person asked the provisioner (an Ironic) to do on a machine: inspect it, write an image, clean it."""
+"""Work that a person asked of a machine's provisioner (an Ironic: inspect, deploy, clean) or provider (replace)."""
 
 from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine, ReplaceInstance
 
-KINDS = ("inspect_machine", "deploy_image", "clean_machine")
+KINDS = ("inspect_machine", "deploy_image", "clean_machine", "replace_instance")
 """Kinds of operation, and names of their recipes."""
 PROVISIONER = "ironic"
 
@@ -17,7 +17,7 @@ class MachineWork(Struct, frozen=True):
     `told` is what an inspection found, name → value. It is tried once: what failed is a person's.
     """
 
-    act: InspectMachine | DeployImage | CleanMachine
+    act: InspectMachine | DeployImage | CleanMachine | ReplaceInstance
     by: str
     why: str
     asked_at: datetime

@@ -216,6 +216,13 @@ class CleanMachine(OperationAct, frozen=True):
     steps: tuple[str, ...]
 
 
+# the provider that owns the machine
+
+
+class ReplaceInstance(OperationAct, frozen=True):
+    """Has the provider give another instance for this one, which it takes back."""
+
+
 # the node's agent
 
 
@@ -484,6 +491,7 @@ AnyAct = (
     | InspectMachine
     | DeployImage
     | CleanMachine
+    | ReplaceInstance
     | CollectEvidence
     | BugReport
     | DiscoverFabric

@@ -32,12 +32,16 @@ class CaseStep(StrEnum):
 
 
 class CaseResult(StrEnum):
-    """Result of a case. `doa`: what the vendor sent was faulty itself. `withdrawn`: nothing was to be returned."""
+    """Result of a case. `doa`: what the vendor sent was faulty itself. `withdrawn`: nothing was to be returned.
+
+    `replaced`: the machine's provider took it back and gave another.
+    """
 
     confirmed = "confirmed"
     no_fault_found = "no_fault_found"
     doa = "doa"
     withdrawn = "withdrawn"
+    replaced = "replaced"
 
 
 class TakenStep(Struct, frozen=True):

@@ -13,9 +13,9 @@ from hostler.core.state import operations as op
 class OperationKind(Struct, frozen=True):
     """One kind of operation.
 
-    `port` is bmc, provisioner, agent, scheduler, fabric or present. `needs` are preconditions: "drained" (no customer
-    work left), "power" (no physical-work or power hold), "boot" (meant for the plan's boot), "heard" (the agent is
-    heard; the step is passed over where it is not). `repeatable`: may be sent again
+    `port` is bmc, provisioner, provider, agent, scheduler, fabric or present. `needs` are preconditions: "drained" (no
+    customer work left), "power" (no physical-work or power hold), "boot" (meant for the plan's boot), "heard" (the
+    agent is heard; the step is passed over where it is not). `repeatable`: may be sent again
     once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
     the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
@@ -147,6 +147,15 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.InspectMachine, "provisioner", "Ironic has it manageable, inspected since", aside=True),
         _row(op.DeployImage, "provisioner", "Ironic has it active with this image", aside=True),
         _row(op.CleanMachine, "provisioner", "Ironic has it manageable, cleaned since", aside=True),
+        # the provider that owns the machine carries out each request once
+        _row(
+            op.ReplaceInstance,
+            "provider",
+            "the provider's word on this request names the new instance",
+            repeatable=False,
+            interruptible=False,
+            aside=True,
+        ),
         # the node's agent
         _row(op.DiscoverFabric, "agent", "the reply is the effect"),
         _row(op.BugReport, "agent", "the reply is the effect"),

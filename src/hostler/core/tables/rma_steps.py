@@ -55,6 +55,7 @@ NEEDED: dict[CaseResult, tuple[CaseStep, ...]] = {
     CaseResult.no_fault_found: (_SENT,),
     CaseResult.doa: (_IN,),
     CaseResult.withdrawn: (),
+    CaseResult.replaced: (),
 }
 """Result → the steps without which nobody can know it."""
 

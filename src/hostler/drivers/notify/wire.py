@@ -5,10 +5,6 @@ Microsoft Teams "Incoming webhooks with Workflows" and Adaptive Cards 1.4; Pager
 Opsgenie Alert API; Alertmanager API v2 (openapi.yaml).
 """
 
-import base64
-import binascii
-import hashlib
-import hmac
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -20,6 +16,7 @@ from hostler.core.notify.cloud_events import cloud_event, message_data
 from hostler.core.notify.messages import Message
 from hostler.drivers.target_http import HttpAnswer, Letter, said
 from hostler.drivers.unreadable_answers import unreadable
+from hostler.drivers.webhook_signature import signed_headers, signing_key
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
 
 PAGERDUTY = "https://events.pagerduty.com"
@@ -27,8 +24,6 @@ OPSGENIE = "https://api.opsgenie.com"
 STANDS = timedelta(days=30)
 """For so long Alertmanager shows what nobody has said the end of."""
 NOTE_STANDS = timedelta(minutes=5)
-KEY_LEAST = 24
-"""Bytes of a webhook's key, as Standard Webhooks asks."""
 _JSON = {"Content-Type": "application/json", "User-Agent": "Hostler"}
 _PAGERDUTY_SEVERITY = ("info", "warning", "error", "critical", "critical")
 _OPSGENIE_PRIORITY = ("P5", "P4", "P3", "P2", "P1")
@@ -39,39 +34,11 @@ _ENDING = ("note", "digest", "test")
 def webhook(message: Message, cell: str, url: str, fields: Mapping[str, str], now_s: int) -> Letter:
     """A CloudEvent, signed over id, moment and body, so that nobody can send it again later as new."""
     body = msgspec.json.encode(cloud_event(message, cell, f"/hostler/cells/{quote(cell, safe='')}"))
-    signature = sign(_key(fields), message.id, now_s, body)
     headers = {
         "Content-Type": "application/cloudevents+json; charset=utf-8",
-        "User-Agent": "Hostler",
-        "webhook-id": message.id,
-        "webhook-timestamp": str(now_s),
-        "webhook-signature": f"v1,{signature}",
+        **signed_headers(signing_key(fields), message.id, now_s, body),
     }
     return Letter(url, body, headers)
-
-
-def sign(key: bytes, identity: str, moment_s: int, body: bytes) -> str:
-    """The signature of Standard Webhooks: HMAC-SHA256 over "ID.TIMESTAMP.BODY", in base64."""
-    signed = f"{identity}.{moment_s}.".encode() + body
-    return base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
-
-
-def _key(fields: Mapping[str, str]) -> bytes:
-    """The field `key`: "whsec_BASE64", or text that is long enough. Raises UnreachableError: a person mends it."""
-    text = demand_field(fields, "key")
-    try:
-        key = (
-            base64.b64decode(text.removeprefix("whsec_"), validate=True) if text.startswith("whsec_") else text.encode()
-        )
-    except binascii.Error as error:
-        raise UnreachableError(
-            "the secret's field key is no base64 behind whsec_; copy the key again from the receiver"
-        ) from error
-    if len(key) < KEY_LEAST:
-        raise UnreachableError(
-            f"the secret's field key is shorter than {KEY_LEAST} bytes; make a new key of at least that length"
-        )
-    return key
 
 
 def slack(message: Message, cell: str, url: str) -> Letter:

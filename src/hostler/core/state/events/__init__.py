@@ -104,7 +104,7 @@ from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, 
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.lights import LightAsked
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
-from hostler.core.state.events.machine_work import MachineWorkAsked
+from hostler.core.state.events.machine_work import InstanceReplaced, MachineWorkAsked
 from hostler.core.state.events.manual_tests import (
     ManualTestEntered,
     ManualTestEvent,
@@ -243,6 +243,7 @@ __all__ = [
     "IncidentClosed",
     "IncidentOpened",
     "IncidentUpdated",
+    "InstanceReplaced",
     "IntentRecorded",
     "InventorySeen",
     "JournalRestored",
@@ -443,6 +444,7 @@ Event = (
     | DpuLoginDue
     | BmcCertificateDue
     | BmcCertificateSeen
+    | InstanceReplaced
     | MachineWorkAsked
     | LightAsked
     | GoldenEvent
@@ -552,6 +554,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("rack_certificate_voided", 1): 7,
     ("audit_sealed", 1): 7,
     ("dpu_login_due", 1): 9,
+    ("instance_replaced", 1): 10,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

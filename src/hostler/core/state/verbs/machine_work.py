@@ -1,10 +1,10 @@
-"""Work of a provisioner (an Ironic) on a machine."""
+"""Work of a provisioner (an Ironic) or a provider on a machine."""
 
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from hostler.core.state.verbs.facts import Permission, Target, Verb, VerbFacts
+from hostler.core.state.verbs.facts import Heading, Permission, Target, Verb, VerbFacts
 
 
 class Inspect(Verb, frozen=True):
@@ -30,3 +30,9 @@ class Clean(Verb, frozen=True):
         str,
         Meta(description="Steps in their order, INTERFACE.STEP separated by commas: deploy.erase_devices_metadata."),
     ]
+
+
+class ReplaceInstance(Verb, frozen=True):
+    """Have the provider that owns it give another instance for a node that is sent to its vendor."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.repair)

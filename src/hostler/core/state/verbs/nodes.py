@@ -7,9 +7,11 @@ from msgspec import Meta
 from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET
 from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.expected import FieldOwner
+from hostler.core.state.provider import PROVIDER
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
-REBINDABLE = ("hostname", "serial", "bmc", BMC_CERTIFICATE, DPU_BMC, OUTLET, "tpm", MAC, "kubernetes", "slurm")
+_ADDRESSES = ("bmc", BMC_CERTIFICATE, DPU_BMC, OUTLET)
+REBINDABLE = ("hostname", "serial", *_ADDRESSES, "tpm", MAC, "kubernetes", "slurm", PROVIDER)
 """Kinds of names that the outside has for a node, and may have anew."""
 
 
