@@ -369,6 +369,11 @@ def checks_never_yield(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(idle_checks, "end", lambda *_: None)
 
 
+def the_unseen_are_idle(patch: pytest.MonkeyPatch) -> None:
+    """Once begun, a check goes on though nobody sees any longer who works there."""
+    patch.setattr(idle_checks, "_unheard", lambda *_: "")
+
+
 def braked(shape: Shape) -> bool:
     """Cells small enough for their storm brake."""
     return shape.braked
@@ -497,6 +502,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("idle is not asked", 9, "works there", idle_is_not_asked, checked),
     Mutant("nothing keeps checks away", 9, "begins though", nothing_keeps_checks_away, checked),
     Mutant("checks never yield", 9, "has come", checks_never_yield, checked),
+    Mutant("the unseen are idle", 9, "nobody sees who works there", the_unseen_are_idle, checked),
     Mutant("a partial discovery is believed", 7, "is as designed", network.the_partial_is_believed, wired=True),
     Mutant("a shrunken discovery is believed", 7, "is as designed", network.the_shrunken_is_believed, wired=True),
     Mutant("one look counts twice", 2, "told twice", network.one_look_counts_twice, wired=True),

@@ -11,6 +11,7 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.state import events as e
 from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     OWNER,
@@ -214,12 +215,13 @@ def test_a_lifted_cordon_is_recorded_once() -> None:
 def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told_does() -> None:
     """Mutants: its nodes stay idle, or ready; those of other clusters are doubted too."""
     live = LiveState()
+    context = DecisionContext(Fleet(), live, NOW)
     for name, cluster in (("a", CLUSTER), ("b", OTHER)):
         views = (WorkloadView(name, ()),)
-        scheduler_views.see_work(live, WorkSeen(views, whole=True, cluster=cluster), NOW)
+        scheduler_views.see_work(context, WorkSeen(views, whole=True, cluster=cluster))
         live.entry(name).ready = True
         assert live.of(name).idle_since == NOW
-    scheduler_views.see_work(live, WorkSeen((), cluster=CLUSTER, lost="gone"), NOW)
+    scheduler_views.see_work(context, WorkSeen((), cluster=CLUSTER, lost="gone"))
     assert (live.entry("a").idle_since, live.entry("a").ready) == (None, None)
     assert (live.of("b").idle_since, live.of("b").ready) == (NOW, True)
     assert live.clusters[CLUSTER] == "gone"

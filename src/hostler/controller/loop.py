@@ -185,7 +185,7 @@ class Controller:
             case inputs.WorkSeen():
                 changed = (one.whole or bool(one.lost)) and one.lost != self.live.clusters.get(one.cluster)
                 self._eased = self._eased or changed
-                for node_id in scheduler_views.see_work(self.live, one, self._now):
+                for node_id in scheduler_views.see_work(self._context, one):
                     self._touch(node_id, "scheduler")
                     self._touch_all(wakeups.beside(self.fleet, node_id), "scheduler")
                 if one.whole:

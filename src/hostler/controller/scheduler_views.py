@@ -5,16 +5,19 @@ from datetime import datetime
 
 from hostler.controller.inputs import WorkSeen
 from hostler.core.conditions.uninvited import UNINVITED, entered_at_boot
+from hostler.core.planning import idle_checks
 from hostler.core.state import events as e
 from hostler.core.state.customer_workloads import WorkClass
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import LiveNode, LiveState
+from hostler.core.state.live_state import LiveNode
 from hostler.core.state.model import OWNER, Hold, HoldKind, Node
 from hostler.ports import WorkloadView
 
 
-def see_work(live: LiveState, seen: WorkSeen, now: datetime) -> list[str]:
-    """Take over what a cluster's schedulers show; the nodes whose work changed."""
+def see_work(context: DecisionContext, seen: WorkSeen) -> list[str]:
+    """Take over what a cluster's schedulers show; the nodes to look at, because of their work or their idle check."""
+    live, now = context.live, context.now
     touched = [view.node for view in seen.views if _see(live.entry(view.node), seen.cluster, view, now)]
     if seen.whole or seen.lost:
         live.clusters[seen.cluster] = seen.lost
@@ -24,9 +27,17 @@ def see_work(live: LiveState, seen: WorkSeen, now: datetime) -> list[str]:
             if seen.cluster in here.workloads:
                 here.idle_since = None
                 here.ready = None  # what a scheduler believed when it was last heard is no witness
+        touched += _unwatched_checks(context.fleet, seen.cluster)
     elif seen.whole:
         live.whole_since.setdefault(seen.cluster, now)
     return touched
+
+
+def _unwatched_checks(fleet: Fleet, cluster: str) -> list[str]:
+    """The nodes of a cluster whose idle check is under way: nobody sees any longer whether a customer comes."""
+    busy = [fleet.nodes[i] for i in fleet.index.members("operating")]
+    checked = [one for one in busy if idle_checks.running(one) is not None]
+    return [one.id for one in checked if one.assignment is not None and one.assignment.cluster == cluster]
 
 
 def _see(here: LiveNode, cluster: str, view: WorkloadView, now: datetime) -> bool:

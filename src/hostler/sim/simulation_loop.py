@@ -158,6 +158,7 @@ class Drive:
         lease = LeaseWatch(name, TERMS)
         lease.renewed(self._moment)
         site.epoch = journal.acquire(name)
+        self.world.scheduler.told_nothing()
         controller = Controller(restore(journal), LiveState(), journal.cursors(), site.epoch)
         ready = controller.resume(site.wall, VERSION, witness=self._witness())
         who = Incumbent(controller, lease, CellClock(controller.now, site.wall, self._moment), self._moment)

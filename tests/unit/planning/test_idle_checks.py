@@ -275,6 +275,44 @@ def test_a_check_under_way_is_called_off_at_once_when_anybody_wants_the_node(hap
     assert [a for a in drive.node("n1").attempts if a.remedy == IDLE_CHECK] == []
 
 
+def test_a_check_under_way_is_called_off_when_its_cluster_is_not_heard() -> None:
+    """A customer may have come, and nobody sees it. Mutants: the check goes on; checks of other clusters end too."""
+    drive = mid_check()
+    drive.step(WorkSeen((), cluster="elsewhere", lost="silent"))
+    assert idle_checks.running(drive.node("n1")) is not None
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="silent for 70 s"))
+    assert idle_checks.running(drive.node("n1")) is None
+    assert drive.sent[-1].how == "revoke"
+    (said,) = [c.check for c in drive.events(e.CheckRecorded, "n1") if c.check.profile == "idle"]
+    assert said.verdict is Verdict.inconclusive
+    assert said.detail == f"called off: it is unknown who works there; cluster {CLUSTER}: silent for 70 s"
+    assert not any(c.type.startswith("check.") for c in drive.node("n1").conditions)
+
+
+@pytest.mark.parametrize("told", ["nothing", "lost"])
+def test_after_a_start_a_cluster_has_time_to_say_who_works_there(told: str) -> None:
+    """Mutants: every check ends with every restart, before its cluster can have answered; none ever does, unheard."""
+    drive = mid_check()
+    drive.begin(2, quiet=True)
+    drive.pending.clear()  # nobody says what came of the check either
+    if told == "lost":
+        drive.step(WorkSeen((), cluster=CLUSTER, lost="not listed yet"))
+    drive.wait(seconds=240)
+    assert idle_checks.running(drive.node("n1")) is not None
+    drive.wait(seconds=120)
+    assert idle_checks.running(drive.node("n1")) is None
+    assert "it is unknown who works there" in drive.transcript("n1")
+
+
+def test_a_check_goes_on_after_a_start_when_its_cluster_answers_in_time() -> None:
+    """Mutant: what was unknown once stays unknown."""
+    drive = mid_check()
+    drive.restart(gap_s=20)
+    drive.pending.clear()
+    drive.wait(minutes=8)
+    assert idle_checks.running(drive.node("n1")) is not None
+
+
 def test_who_was_called_off_waits_for_the_next_slot() -> None:
     drive = mid_check()
     busy(drive)

@@ -3,7 +3,8 @@
 An idle check disturbs nobody, so it needs no plan: it is one operation, and its verdict a record. Slots come once a
 period; each node's begin at a moment of its own, so that a fleet is never checked all at once. A check begins only
 where customers' work is known to be absent, and has been for a while, and ends as soon as anybody wants the node: a
-customer, a plan, a person. What was ended so is inconclusive, and is not tried again before the node's next slot.
+customer, a plan, a person. It ends too when its cluster is heard no longer: a customer may have come, unseen. What was
+ended so is inconclusive, and is not tried again before the node's next slot.
 """
 
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     if isinstance(answer, Act):
         return answer
     if (check := running(node)) is not None:
-        return asked_again(context.now, answer, _over_at(context, check))
+        return asked_again(context.now, answer, _over_at(context, check), _heard_by(context, check))
     return begin(context, node) or asked_again(context.now, answer, _next_moment(context, node))
 
 
@@ -67,7 +68,7 @@ def end(context: DecisionContext, node: Node, check: Operation) -> Act | None:
     """The check under way is called off, inconclusively, because somebody wants the node or its time is over."""
     if context.fleet.cell.restored is not None:
         return None
-    why = keeps_away(context, node) or _busy(context, node)
+    why = keeps_away(context, node) or _busy(context, node) or _unheard(context, node, check)
     if not why and _over_at(context, check) <= context.now:
         why = "it did not end in its time"
     if not why:
@@ -75,6 +76,11 @@ def end(context: DecisionContext, node: Node, check: Operation) -> Act | None:
     verdict = CheckResult(PROFILE, Verdict.inconclusive, context.now, f"called off: {why}"[:500])
     finished = e.OperationFinished(node.id, check.id, check.kind, "revoked", verdict.detail)
     return Act((e.CheckRecorded(node.id, verdict), finished))
+
+
+def _heard_by(context: DecisionContext, check: Operation) -> datetime:
+    """When it must be known who works on the node: at once, but after a start its cluster has time to answer."""
+    return context.live.unobserved.get(check.id, context.now)
 
 
 def _over_at(context: DecisionContext, check: Operation) -> datetime:
@@ -143,8 +149,17 @@ def _matters(severity: Severity, kind: str, part: str, request: str) -> bool:
     return severity >= Severity.degraded or bool(request)
 
 
+def _unheard(context: DecisionContext, node: Node, check: Operation) -> str:
+    """Say that it is unknown who works on the node, "" where that is known or its cluster still has time to answer."""
+    if context.live.workloads(node) is not None or context.now < _heard_by(context, check):
+        return ""
+    cluster = node.assignment.cluster if node.assignment is not None else ""
+    lost = context.live.clusters.get(cluster, "it has told nothing since the start") or "it does not list the node"
+    return f"it is unknown who works there; {f'cluster {cluster}' if cluster else 'its scheduler'}: {lost}"
+
+
 def _busy(context: DecisionContext, node: Node) -> str:
-    """Work on the node; not known to work is not working."""
+    """Work that is shown on the node; of what is not shown see `_unheard`."""
     for work in context.live.workloads(node) or ():
         if work.work_class is not WorkClass.infrastructure:
             return f"{work.job or work.id} has come"

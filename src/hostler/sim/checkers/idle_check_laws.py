@@ -12,6 +12,9 @@ from hostler.sim.checkers.law import LawCase
 KNOWN = timedelta(minutes=2)
 """So long after it was shown whose work runs somewhere, nobody can say that he has not heard yet."""
 
+UNHEARD = timedelta(minutes=8)
+"""So long after a cluster is known to be silent its word cannot still be on its way; the time of a start is in that."""
+
 APART = timedelta(minutes=30)
 """Two checks of a node that are nearer than this are not two hours' slots."""
 
@@ -37,15 +40,18 @@ class IdleChecks:
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """A customer who has been shown for a while has the node for itself: the check was called off."""
-        now = case.reading.now
+        now, unheard = case.reading.now, case.world.scheduler.unheard
         assert now is not None, "a batch has records"
-        for page in [case.reading.pages[name] for name in case.nodes]:
-            checked = page.operation is not None and page.operation.kind == "idle_check"
-            if checked and page.plan is not None:
+        for page in case.reading.pages.values():
+            if page.operation is None or page.operation.kind != "idle_check":
+                continue
+            if page.plan is not None:
                 yield f"{page.plan.name} of {page.id} runs beside an idle check"
             works, since = case.world.scheduler.shown.get(page.id, ([], now))
-            if checked and works and now - since > KNOWN:
+            if works and now - since > KNOWN:
                 yield f"an idle check of {page.id} goes on though {works[0]} has come"
+            if unheard is not None and now - unheard > UNHEARD:
+                yield f"an idle check of {page.id} goes on though nobody sees who works there"
 
 
 def _wrong(case: LawCase, page: NodeHistory, at: datetime) -> Iterator[str]:

@@ -30,7 +30,8 @@ REMIND_S = 10.0
 class SimulatedScheduler:
     """Workloads as they really run, in virtual time.
 
-    `shown` is whose work Hostler was told of, and since when.
+    `shown` is whose work the active controller was told of, and since when; `unheard`, since when it knows that the
+    cluster is not heard, None while it is heard.
 
     `opened` are the nodes of which it was told that a person has lifted our cordon, and since when. Whoever it does not
     list it says nothing of, but once, when they have left.
@@ -51,6 +52,7 @@ class SimulatedScheduler:
         self.checks: dict[str, tuple[str, str]] = {}
         self.shown: dict[str, tuple[list[str], datetime]] = {}
         self.opened: dict[str, datetime] = {}
+        self.unheard: datetime | None = None
         self.on_cordon: Callable[[str], None] = lambda _node: None
         self.verdict: Callable[[str], tuple[str, str]] = lambda node: hosts[node].check("idle")
         self._site = site
@@ -137,14 +139,19 @@ class SimulatedScheduler:
             self.opened.setdefault(node, now)
         return self.view(node)
 
+    def told_nothing(self) -> None:
+        """Another controller begins: what was told before, it has not heard."""
+        self.shown.clear()
+        self.opened.clear()
+        self.unheard = None
+
     def tell_all(self) -> None:
         """A fresh list of everything, as after a (re)start; that there is none, while it is away."""
         self._listed.clear()
         if self.away:
-            self.opened.clear()  # whoever begins now has been told nothing
-            self._lost = "not listed yet"
-            self._site.tell(WorkSeen((), cluster=CLUSTER, lost=self._lost))
+            self._tell_lost("not listed yet")
             return
+        self.unheard = None
         views = tuple(self._show(node) for node, seat in self.seats.items() if seat.joined)
         self._site.tell(WorkSeen(views, whole=True, cluster=CLUSTER))
         for node in self._listed:
@@ -169,8 +176,11 @@ class SimulatedScheduler:
 
     def _missed(self, silent: int) -> None:
         if self.away and not self._lost and self._silent == silent:
-            self._lost = f"silent for {SILENT_S:g} s"
-            self._site.tell(WorkSeen((), cluster=CLUSTER, lost=self._lost))
+            self._tell_lost(f"silent for {SILENT_S:g} s")
+
+    def _tell_lost(self, why: str) -> None:
+        self._lost, self.unheard = why, self.unheard or self._site.recorded
+        self._site.tell(WorkSeen((), cluster=CLUSTER, lost=why))
 
     def come_back(self) -> None:
         """Answer again, and list the cluster anew."""
