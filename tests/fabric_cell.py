@@ -12,7 +12,7 @@ from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.validation_report import report
 from hostler.core.state.cases import Ticket
 from hostler.core.state.fabrics import Fabric as Registered
-from hostler.core.state.fabrics import FabricCase, FabricReport
+from hostler.core.state.fabrics import FabricCase, FabricFindingSeen, FabricReport
 from hostler.core.state.live_state import Fellow, Release
 from tests.fabrics import Fabric
 from tests.kit import Drive
@@ -51,6 +51,12 @@ class FabricCell:
         before = len(self.drive.journal)
         self.drive.step(FabricSeen(self.report(discovery)))
         return len(self.drive.journal) - before
+
+    def tell(self, seen: FabricReport, *findings: FabricFindingSeen) -> None:
+        """One validation, a minute later, that found these."""
+        self.drive.wait(seconds=60)
+        look = replace(seen.look, began=self.drive.now, digest=str(self.drive.now), findings=len(findings))
+        self.drive.step(FabricSeen(replace(seen, look=look, findings=findings)))
 
     @property
     def cases(self) -> list[FabricCase]:

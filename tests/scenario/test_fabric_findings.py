@@ -15,7 +15,7 @@ from hostler.core.intents.fabrics import by_size, prepared
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
-from hostler.core.state.fabrics import FabricVerdict
+from hostler.core.state.fabrics import FabricVerdict, PlannedWork
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import HoldKind, Phase
 from hostler.core.state.snapshot import dump, load, state_of
@@ -124,6 +124,56 @@ def test_half_a_repair_is_the_same_finding_with_the_same_ticket() -> None:
     assert {case.finding.key: case.ticket for case in cell.cases} == before
     updated = cell.drive.fleet.tickets[swap.ticket]
     assert updated.updated is not None
+
+
+@pytest.mark.parametrize("named_after", ["the first", "the second", "neither"])
+@pytest.mark.parametrize("asked", ["the first", "the second", "both", "neither"])
+def test_findings_that_have_become_one_repair_are_asked_for_once(asked: str, named_after: str) -> None:
+    """A technician plugs the cable of one finding into a port of the other.
+
+    Mutants: the one whose key it has goes on with a ticket of its own beside the other's; both tickets stay; the one
+    that nobody asks for goes on; what was given up counts as repaired.
+    """
+    cell = a_cell(7)
+    miss(cell.cables)
+    swap_at_host(cell.cables)
+    report = cell.report()
+    names = ("the first", "the second")
+    told = {
+        name: replace(one, planned=PlannedWork.none if asked in (name, "both") else PlannedWork.under_way)
+        for name, one in zip(names, report.findings, strict=True)
+    }
+    cell.tell(report, *told.values())
+    before = {case.finding.key: case.ticket for case in cell.cases}
+    assert sum(bool(ticket) for ticket in before.values()) == {"both": 2, "neither": 0}.get(asked, 1)
+    one, other = report.findings
+    key = {**{name: told[name].key for name in names}, "neither": "port:another"}[named_after]
+    merged = replace(other, key=key, ports=(*one.ports, *other.ports), devices=(*one.devices, *other.devices))
+    cell.tell(report, merged)
+    (case,) = cell.cases
+    assert case.finding.ports == merged.ports
+    assert [ticket.id for ticket in cell.tickets] == [case.ticket]
+    if asked in names:
+        assert case.ticket == before[told[asked].key], "nobody is sent there twice"
+    assert cell.tickets[0].summary == f"{merged.headline}."
+    cell.tell(report)
+    cell.tell(report)
+    assert (cell.cases, cell.tickets) == ([], [])
+
+
+def test_a_repair_that_comes_apart_keeps_its_ticket_for_one_part() -> None:
+    """Mutant: two open findings are told of the same ports."""
+    cell = a_cell(7)
+    miss(cell.cables)
+    swap_at_host(cell.cables)
+    report = cell.report()
+    one, other = report.findings
+    cell.tell(report, replace(other, ports=(*one.ports, *other.ports)))
+    (known,) = cell.tickets
+    cell.tell(report, one, other)
+    assert sorted(case.finding.ports for case in cell.cases) == sorted([one.ports, other.ports])
+    assert known.id in {case.ticket for case in cell.cases}
+    assert len(cell.tickets) == 2
 
 
 @pytest.mark.parametrize("seen", ["hang", "shrunken"])

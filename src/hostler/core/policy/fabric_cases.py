@@ -4,7 +4,7 @@ A validation that concludes nothing changes no finding. What stands in maintenan
 and nobody is asked to repair it before the maintenance is over. Several findings of one switch are one incident.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -55,23 +55,37 @@ def of_report(context: DecisionContext, seen: FabricReport) -> Iterator[e.Event]
         yield e.FabricValidated(fabric.name, seen.look)
     if not seen.look.verdict.concludes:
         return
-    left = {finding.key: finding for finding in seen.findings}
-    dark = frozenset(name for finding in seen.findings if finding.kind == DARK for name in finding.devices)
-    for case in context.fleet.cases_of(fabric.name):
-        if case.finding.kind in KINDS:
-            continue  # a subnet's, of which cables say nothing
-        same = _same(case.finding, left)
-        if same is None and (hidden := dark.intersection(case.finding.devices)):
-            yield from _hidden(case, min(hidden))
-            continue
-        yield from went_on(context, case, left.pop(same) if same is not None else None)
-    for key in sorted(left):
-        yield from opened(context, fabric, left[key])
+    yield from _compared(context, fabric, seen)
     yield from switch_incidents.of_network(context, fabric)
     yield from finding_walks.judged(context, fabric.name, seen.look.began)
     yield from finding_walks.ended(context.fleet, fabric.name)
     if fabric.recabling is not None and fabric.recabling.before:
         yield from _work_ended(context, fabric.recabling, seen)
+
+
+def _compared(context: DecisionContext, fabric: Fabric, seen: FabricReport) -> Iterator[e.Event]:
+    """Open cases beside what was found. Cases that have become one repair go on as one, so that one ticket asks."""
+    found = {finding.key: finding for finding in seen.findings}
+    dark = frozenset(name for finding in seen.findings if finding.kind == DARK for name in finding.devices)
+    cases = [case for case in context.fleet.cases_of(fabric.name) if case.finding.kind not in KINDS]  # not a subnet's
+    same = _same(cases, found)
+    heirs = {
+        key: _heir([case for case in cases if same.get(case.id) == key], key) for key in dict.fromkeys(same.values())
+    }
+    for case in cases:
+        if case.id in same and (heir := heirs[same[case.id]]).id != case.id:
+            asks = f", ticket {heir.ticket}" if heir.ticket else ""
+            yield from finding_walks.moved(context, case, heir)
+            yield from ended(case, f"it is one repair with finding {heir.finding.key} by now{asks}", HOSTLER)
+    for case in cases:
+        if case.id not in same and (hidden := dark.intersection(case.finding.devices)):
+            yield from _hidden(case, min(hidden))
+        elif case.id not in same:
+            yield from went_on(context, case, None)
+        elif heirs[same[case.id]].id == case.id:
+            yield from went_on(context, case, found[same[case.id]])
+    for key in sorted(found.keys() - heirs.keys()):
+        yield from opened(context, fabric, found[key])
 
 
 def _work_ended(context: DecisionContext, work: Recabling, seen: FabricReport) -> Iterator[e.Event]:
@@ -90,16 +104,25 @@ def _is_news(fabric: Fabric, seen: FabricReport) -> bool:
     return fabric.asked is not None and seen.look.began >= fabric.asked and seen.look.verdict.concludes
 
 
-def _same(old: FabricFindingSeen, fresh: dict[str, FabricFindingSeen]) -> str | None:
-    """The finding that an open one is: by its key, or by its ports, of which half a repair leaves fewer.
+def _same(cases: Sequence[FabricCase], found: Mapping[str, FabricFindingSeen]) -> dict[str, str]:
+    """Open case -> key of the finding that it is: by its own key, or by its ports, of which half a repair leaves fewer.
 
-    A device that does not answer is another finding than how its cables lay before.
+    A device that does not answer is another finding than how its cables lay before. Of several findings a case is one
+    that no other case is.
     """
-    if old.key in fresh:
-        return old.key
-    ports, dark = frozenset(old.ports), old.kind == DARK
-    alike = (key for key, finding in fresh.items() if (finding.kind == DARK) is dark)
-    return min((key for key in alike if ports.intersection(fresh[key].ports)), default=None)
+    same = {case.id: case.finding.key for case in cases if case.finding.key in found}
+    for case in cases:
+        ports, dark = frozenset(case.finding.ports), case.finding.kind == DARK
+        alike = [k for k, one in found.items() if (one.kind == DARK) is dark and ports.intersection(one.ports)]
+        if case.id not in same and alike:
+            free = [key for key in alike if key not in same.values()]
+            same[case.id] = min(free or alike)
+    return same
+
+
+def _heir(rivals: Sequence[FabricCase], key: str) -> FabricCase:
+    """The case that goes on as this finding: one that is asked for already, so that nobody is sent there twice."""
+    return min(rivals, key=lambda case: (not case.ticket, case.finding.key != key, case.since, case.id))
 
 
 def _hidden(case: FabricCase, device: str) -> Iterator[e.Event]:

@@ -110,6 +110,16 @@ def judged(context: DecisionContext, fabric: str, began: datetime) -> Iterator[e
                 )
 
 
+def moved(context: DecisionContext, case: FabricCase, heir: FabricCase) -> Iterator[e.Event]:
+    """Stops of a finding that goes on as another's: they are proved when that one is over."""
+    if not context.may_write("walk_stop_changed"):
+        return
+    for walk in _walks(context.fleet, case.fabric):
+        for number, stop in enumerate(walk.walk, start=1):
+            if stop.finding == case.id:
+                yield e.WalkStopChanged(walk.id, number, replace(stop, finding=heir.id))
+
+
 def ended(fleet: Fleet, fabric: str) -> Iterator[e.Event]:
     """Walks none of whose findings is open any more."""
     for walk in _walks(fleet, fabric):

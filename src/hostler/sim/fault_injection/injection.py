@@ -85,7 +85,7 @@ class InjectionContext:
 
     def says(self, act: Verb, target: str) -> None:
         """Ask once for an act, whatever comes of it."""
-        self.world.people.mention(Errand(act, target, "hal", "it seemed a good idea"))
+        self.world.people.blurt(Errand(act, target, "hal", "it seemed a good idea"))
 
     def neighbours(self, node: str, kind: str) -> list[str]:
         """The nodes that share a domain of this kind with it, itself first; only itself where it has none."""

@@ -270,7 +270,11 @@ class People:
         self._go(self._paces.engineer, Errand(act, ticket.id, ticket.owner, why))
 
     def mention(self, errand: Errand) -> None:
-        """Ask Hostler now, and take its word for it."""
+        """Ask Hostler now, and take its word for it; who gets no answer at all asks again, for nothing was said."""
+        self._ask(ErrandRequest(errand, insists=False), TRIES)
+
+    def blurt(self, errand: Errand) -> None:
+        """Ask Hostler once, whatever comes of it."""
         self._ask(ErrandRequest(errand), 1)
 
     def ask(
@@ -334,7 +338,7 @@ class People:
                 self.refused = [*self.refused, f"{errand.title}: {reply.text}"][-REFUSALS_KEPT:]
 
         def again() -> None:
-            if not any(answers) and tries > 1:
+            if not any(answers) and tries > 1 and (request.insists or not answers):
                 self._ask(request, tries - 1, "" if answers else key)
 
         intent = Intent(
@@ -351,8 +355,9 @@ class People:
 
 
 class ErrandRequest(Struct, frozen=True):
-    """An errand with the documents that go with it."""
+    """An errand with the documents that go with it. Who `insists` asks again what was refused."""
 
     errand: Errand
     configuration: Configuration | None = None
     documents: dict[str, str] = {}
+    insists: bool = True
