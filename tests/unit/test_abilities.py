@@ -9,10 +9,11 @@ from hostler.agent.machine import NEED_PERMISSION
 from hostler.agent.node_operations import KNOWN_KINDS
 from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen
 from hostler.core.policy.abilities import Ability, Answer, ability, excluded_remedies, remedy_ability, waits_for
+from hostler.core.state.assets import Binding
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import AgentVerbs
 from hostler.core.tables.recipes import RECIPES
-from tests.kit import Drive, a_node
+from tests.kit import NOW, Drive, a_node
 
 BMCS = ("answers", "none", "dead", "refuses", "unseen")
 AGENTS = ("may", "may not", "silent", "old", "lacks")
@@ -111,3 +112,27 @@ def test_a_cluster_that_has_not_told_is_unknown() -> None:
     drive = Drive(nodes=[a_node("n")], quiet=True)
     context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     assert ability(context, drive.fleet.nodes["n"], "cordon").answer is Answer.unknown
+
+
+def test_a_provider_stands_for_a_bmc_that_is_not_there_and_for_an_agent_that_is_silent() -> None:
+    """Mutants: a rented node's power is excluded for want of a BMC; a provider is promised before it was asked; a
+    provider's power is asked for a node that has a BMC of its own.
+    """
+    rented = (Binding("provider", "cloud/i-1", NOW), Binding("serial", "SN1", NOW))
+    nodes = [
+        replace(a_node("r", pool=""), bindings=rented),
+        replace(a_node("o", pool=""), bindings=(*rented, Binding("bmc", "https://10.0.0.1", NOW))),
+        a_node("n", pool=""),
+    ]
+    drive = Drive(nodes=nodes, quiet=True)
+    drive.step(NodeSeen("o", "on", bmc_unreachable=False, bmc_refuses="no login"))
+    context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
+
+    def of(node: str, kind: str) -> tuple[Answer, bool]:
+        found = ability(context, drive.fleet.nodes[node], kind)
+        return found.answer, found.silent
+
+    assert of("r", "power_off") == of("r", "replace_instance") == of("r", "reboot") == (Answer.unknown, False)
+    assert of("o", "power_off") == (Answer.cannot, False)
+    assert of("n", "replace_instance") == (Answer.cannot, False)
+    assert of("n", "reboot") == (Answer.unknown, True)

@@ -15,6 +15,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON, LiveNode
 from hostler.core.state.machine_work import PROVISIONER
 from hostler.core.state.model import Blocker, Node
+from hostler.core.state.provider import has_provider_alone, instance_of
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import RECIPES
 
@@ -23,6 +24,9 @@ UPGRADE = "upgrade the agent of {node} to the controller's version"
 BIND = "record its address: hostler node rebind {node} --kind bmc --value https://… --reason …"
 IDENTIFY = "record it: hostler node rebind {node} --kind serial --value SERIAL --reason …"
 LOGIN = "correct the password, certificate or serial number recorded for it; see hostler node explain {node}"
+BIND_PROVIDER = "record it: hostler node rebind {node} --kind provider --value PROVIDER/INSTANCE --reason …"
+_OF_PROVIDER = ("power_on", "power_off", "set_boot_network")
+"""Operations on the BMC's side that a provider performs for a machine without a BMC."""
 _OF_IRONIC = ("power_on", "power_off", "set_boot_network")
 """Operations on the BMC's side that an Ironic performs for the machines it has."""
 
@@ -108,6 +112,8 @@ def _of_bmc(context: DecisionContext, node: Node, kind: str) -> Ability:
     here = context.live.of(node.id)
     if node.provisioner == PROVISIONER and kind in _OF_IRONIC:
         return CAN if here.power in (ON, OFF) else Ability(Answer.unknown, why="Ironic has not told its power yet")
+    if has_provider_alone(node) and kind in _OF_PROVIDER:
+        return _of_provider(context, node, kind)
     if not node.binding("bmc"):
         return Ability(Answer.cannot, why=f"no BMC of {node.id} is recorded", mend=BIND)
     if not node.binding("serial"):
@@ -131,6 +137,8 @@ def _stands(node: Node, kind: str, here: LiveNode) -> bool:
 
 def _of_agent(context: DecisionContext, node: Node, kind: str) -> Ability:
     here = context.live.of(node.id)
+    if not here.heard and kind == "reboot" and instance_of(node) is not None:
+        return _of_provider(context, node, kind)
     if not here.heard:
         return Ability(
             Answer.unknown, why=f"the agent of {node.id} is not heard", mend="its agent is heard", silent=True
@@ -174,10 +182,18 @@ def _of_provisioner(context: DecisionContext, node: Node, kind: str) -> Ability:
     return Ability(Answer.cannot, why=f"{node.id} is not a machine of an Ironic", mend="register it with one")
 
 
+def _of_provider(context: DecisionContext, node: Node, kind: str) -> Ability:  # noqa: ARG001 - a row of the table
+    instance = instance_of(node)
+    if instance is not None:
+        return Ability(Answer.unknown, why=f"provider {instance.provider} says it when it is asked", mend="it is tried")
+    return Ability(Answer.cannot, why=f"no provider of {node.id} is recorded", mend=BIND_PROVIDER)
+
+
 _BY_PORT = {
     "bmc": _of_bmc,
     "agent": _of_agent,
     "scheduler": _of_scheduler,
     "fabric": _of_fabric,
     "provisioner": _of_provisioner,
+    "provider": _of_provider,
 }
