@@ -34,9 +34,10 @@ COLLECTED = (10_000, 10, 10)
 """Thresholds of the garbage collector: by Python's own (700, 10, 10) a tenth of the run's CPU is its passes."""
 ID_MOST_CHARS = 60
 """Of a longer text among a test's parameters its id has the beginning alone."""
-DEFAULT_SEEDS = 20
-DEFAULT_FRESH = 3
-"""How many simulated worlds that nobody has run before a run draws; `make soak` draws hundreds."""
+DEFAULT_SEEDS = 6
+DEFAULT_FRESH = 0
+"""Simulated worlds that nobody has run before: the gate draws none, so that what a change did is all that it judges;
+`make soak` draws hundreds."""
 
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
 """A loaded machine draws slowly: that is no fault of a test."""
@@ -118,6 +119,8 @@ def docstrings_read_once() -> Iterator[None]:
 
 def pytest_report_header(config: pytest.Config) -> str:
     first, count = config.option.fresh_first, config.option.fresh
+    if not count:
+        return "fresh worlds: none; --fresh N draws some"
     return f"fresh worlds: {count} from seed {first}; the same again: --fresh {count} --fresh-first {first}"
 
 
@@ -140,11 +143,16 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Gives whoever may have to build first the time for it; every other test has the limit of pyproject.toml.
 
-    Tests that share what their module makes once stay together: each worker would make it anew.
+    Tests that share what their module makes once stay together: each worker would make it anew. A test of fresh worlds
+    is left out where none are drawn: without its parameter pytest would count it as skipped.
     """
+    if not config.option.fresh:
+        left_out = [item for item in items if "fresh_seed" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if shares(item) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
