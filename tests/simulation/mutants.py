@@ -201,7 +201,7 @@ def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
 
 def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
     """Leaves the blockers out of a wait."""
-    patch.setattr(wakeups, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
+    patch.setattr(wakeups, "Waiting", lambda what, since, _blockers, *rest: Waiting(what, since, (), *rest))
 
 
 def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:

@@ -81,13 +81,42 @@ class GpuCounts(Struct, frozen=True):
     in_use: int | None
 
 
+class BudgetUser(Struct, frozen=True):
+    """A node that uses its pool's budget: what is done to it (`doing`, at `step`), since when, and what that waits for.
+
+    Tenants are not told what it waits for.
+    """
+
+    node: str
+    doing: str
+    since: datetime
+    step: str = ""
+    waits_for: str = ""
+
+
+class BudgetUse(Struct, frozen=True):
+    """How far a pool's budget is used: of `limit` members, `reserve` more for immediate remedies, `used` are away.
+
+    `users` are the first of them that the pool still has, `more` the number of the others, `missing` the members that
+    the pool has not. `waiting` nodes wait for room.
+    """
+
+    limit: int
+    reserve: int
+    used: int
+    missing: int
+    users: tuple[BudgetUser, ...]
+    more: int
+    waiting: int
+
+
 class PoolView(Struct, frozen=True):
     """A pool and its counts (CAP01–03).
 
     `reserved` is what its tenant has reserved (the target), `delivered` what serves it, `healthy` what of that is in
     service and known, `unknown` what is in service and of which nobody can say how it is, `dark` whose places spares
     take because they stay dark until a person comes (an incident holds them, or they are powered off to protect them),
-    `in_use` where customer work runs (None: schedulers have not told).
+    `in_use` where customer work runs (None: schedulers have not told). `budget`: who uses its budget.
     """
 
     pool: Pool
@@ -99,6 +128,7 @@ class PoolView(Struct, frozen=True):
     in_use: int | None
     spares: int
     gpus: GpuCounts
+    budget: BudgetUse | None = None
 
 
 class JobPlace(Struct, frozen=True):

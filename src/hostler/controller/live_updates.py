@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from hostler.controller import agent_presence, node_readings
 from hostler.controller.inputs import AgentHeard, AgentRefused, AgentSilent, NodeSeen
+from hostler.controller.wakeups import told_again_at
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.lifecycle import expired
 from hostler.core.conditions.machine_identity import compare
@@ -86,7 +87,7 @@ def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.E
 
 def next_by_clock(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone gives the next news of the node: a conclusion, a condition or late effect that is over."""
-    concludes = own_conditions.next_moment(context, node)
+    concludes = soonest(context.now, own_conditions.next_moment(context, node), told_again_at(node.waiting))
     if not node.conditions and not node.settling:
         return concludes
     expiring = (c.expires_at for c in node.conditions)

@@ -37,7 +37,6 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait, soonest
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.index_keys import is_spare
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Outcome
 from hostler.ports import Restored
@@ -375,11 +374,11 @@ class Controller:
 
     def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:
         """Record a changed reason for waiting, and see to it that the clock wakes the node in time."""
-        fresh = wakeups.told(node, answer, self._now)
+        fresh = wakeups.told(node, answer, self._now, swept=cause == "sweep")
         if fresh != node.waiting:
             self._emit(e.WaitingChanged(node.id, fresh), cause)
-            node = self.fleet.nodes[node.id]
-            self._eased = self._eased or is_spare(node)
+            before, node = node, self.fleet.nodes[node.id]
+            self._eased = self._eased or wakeups.eases(before, node)
         self.slot_waiters.note(self._context, node)
         if (at := soonest(self._now, answer.until, live_updates.next_by_clock(self._context, node))) is not None:
             self.agenda.wake(node.id, at, self._now)

@@ -1,7 +1,9 @@
 """Waiting nodes: their order, what is told of them, and what makes all of them be asked again."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from hostler.controller.step_output import Send
 from hostler.core.planning import cabling, idle_checks
@@ -12,6 +14,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.fabrics import Fabric
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.index_keys import awaited_places, is_spare
 from hostler.core.state.model import Condition, Node, Waiting
 from hostler.core.state.operations import UNPLUG
 from hostler.core.state.syndromes import SYNDROME_OF
@@ -32,19 +35,67 @@ def _rank(context: DecisionContext, node_id: str) -> tuple[int, float, datetime,
     return (-worst, -stake, min(c.since for c in node.conditions), node_id)
 
 
-def told(node: Node, answer: Wait | Rest, now: datetime) -> Waiting | None:
+def told(node: Node, answer: Wait | Rest, now: datetime, *, swept: bool = False) -> Waiting | None:
     """The wait that the answer means for the node.
 
-    What was told stands while all of it holds; what comes on top is told when something of it has gone.
+    What was told stands while all of it holds; what comes on top is told when something of it has gone. What changes
+    often is told at once a few times, then seldom (`_retold`). Whatever it waits for, the wait began when it began.
     """
     if isinstance(answer, Rest) or not answer.blockers:
         return None
     if node.operation is not None and node.operation.kind != UNPLUG and answer.what != TURN_AWAY:
         return None  # its own operation: the node shows that itself
     waiting = node.waiting
-    if waiting is not None and waiting.what == answer.what and _names(waiting) <= _names(answer):
+    if waiting is None or waiting.what != answer.what:
+        return Waiting(answer.what, now, answer.blockers, answer.urgent, now)
+    fresh = _retold(waiting, answer, now)
+    return waiting if swept and _names(waiting) <= _names(fresh) else fresh  # a sweep finds nothing to say
+
+
+TOLD_AT_ONCE = 6
+"""So many changes of what one wait waits for are told as they come."""
+TOLD_EVERY = timedelta(minutes=15)
+TOLD_ALONE_EVERY = timedelta(hours=1)
+"""How seldom a node that waits by turns for one and for another is told to wait for fewer of them."""
+TURNS_MOST = 8
+
+
+def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
+    """The wait with what it waits for now, or as it was told: a node's records are bounded, however its reasons flap.
+
+    After some changes, what comes is told beside what was, as coming by turns; it stands while nothing else comes.
+    """
+    known, fresh, told = _names(waiting), _names(answer), waiting.told or waiting.since
+    same = waiting.urgent == answer.urgent or waiting.told is None  # what an older controller reads says neither
+    often = waiting.changes >= TOLD_AT_ONCE
+    pause = TOLD_ALONE_EVERY if waiting.by_turns and fresh <= known else TOLD_EVERY
+    if same and (known <= fresh if not waiting.by_turns else fresh == known):
+        old = _users(waiting) != _users(answer) and now - told >= TOLD_EVERY
+        return waiting if not old or waiting.by_turns else replace(waiting, blockers=answer.blockers, told=now)
+    if same and often and now - told < pause:
         return waiting
-    return Waiting(answer.what, now, answer.blockers)
+    blockers, turns = answer.blockers, often and not (waiting.by_turns and fresh <= known)
+    if turns:
+        before = (b for b in waiting.blockers if (b.kind, b.name) not in fresh)
+        blockers = (*blockers, *before)[:TURNS_MOST]
+    return Waiting(answer.what, waiting.since, blockers, answer.urgent, now, waiting.changes + 1, turns)
+
+
+def told_again_at(waiting: Waiting | None) -> datetime | None:
+    """When a wait whose reasons change often may be told anew, None for all others."""
+    if waiting is None or waiting.changes < TOLD_AT_ONCE:
+        return None
+    return (waiting.told or waiting.since) + (TOLD_ALONE_EVERY if waiting.by_turns else TOLD_EVERY)
+
+
+def eases(before: Node, node: Node) -> bool:
+    """Whether the end of the wait lets others go on: a spare is ready, or an immediate remedy needs no place now."""
+    return is_spare(node) or (bool(awaited_places(before)) and not awaited_places(node))
+
+
+def _users(wait: Wait | Waiting) -> list[str]:
+    """Texts of the budgets, which name the nodes that use them."""
+    return [b.text for b in wait.blockers if b.kind == "budget"]
 
 
 def _names(wait: Wait | Waiting) -> frozenset[tuple[str, str]]:
@@ -58,6 +109,7 @@ def asks_all_again(fleet: Fleet, event: e.Event) -> bool:
 
 def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
     """The nodes that are to be looked at after the event though it is of none of them."""
+    yield from _may_give_way(fleet, event)
     match event:
         case e.PlanAdvanced(node=node_id) | e.PlanUndoing(node=node_id):
             yield from (mate.id for mate, _ in mates(fleet, fleet.nodes[node_id]))
@@ -86,6 +138,13 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             yield from cabling.waiting(fleet, name)
         case _:
             pass
+
+
+def _may_give_way(fleet: Fleet, event: e.Event) -> Iterator[str]:
+    """Nodes with plans that may give their places up to the immediate remedy that waits now."""
+    if isinstance(event, e.WaitingChanged) and event.waiting is not None and event.waiting.urgent:
+        for blocker in event.waiting.blockers:
+            yield from fleet.index.members(f"yields:{blocker.name}")
 
 
 def _of_configuration(fleet: Fleet) -> Iterator[str]:

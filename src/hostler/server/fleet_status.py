@@ -18,6 +18,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Phase, Remediator
 from hostler.core.state.scopes import CLUSTER, POOL, WHOLE_CELL, Scope
 from hostler.server.api_resources import incident_row, waiting_row
+from hostler.server.budget_use import budget_use
 from hostler.server.cell_view import CellView
 from hostler.server.recent_changes import Changes
 from hostler.server.token_scope import incident_within, sees, shown
@@ -182,8 +183,8 @@ def _is_at(fleet: Fleet, pool: str, site: str) -> bool:
     return any(fleet.nodes[i].position.site == site for i in fleet.index.base.get(f"pool:{pool}", {}))
 
 
-def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark]) -> PoolView:
-    """A pool with its counts; `dark` is of all pools."""
+def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark], *, reasons: bool = False) -> PoolView:
+    """A pool with its counts; `dark` is of all pools. `reasons`: with what those wait for that use its budget."""
     index = cell.view.index
     delivered, healthy = index.count(f"pool:{pool.name}"), index.count(f"healthy:{pool.name}")
     sku = cell.view.configuration.skus.get(pool.sku)
@@ -203,6 +204,7 @@ def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark]) -> 
             healthy=healthy * each,
             in_use=None if used is None else sum(min(each, _gpus_of(work, each)) for work in used),
         ),
+        budget=budget_use(cell.view, pool, reasons=reasons),
     )
 
 

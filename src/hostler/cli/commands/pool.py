@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from hostler.cli.list_commands import show_list, show_one
+from hostler.cli.list_commands import show_lines, show_list
 from hostler.cli.node_verbs import argument_word, command, of_scope, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
+from hostler.cli.pool_page import pool_page
 from hostler.cli.table_columns import POOLS
 from hostler.core.state.scopes import POOL
 from hostler.core.state.verbs.facts import Verb, name_of
@@ -28,8 +29,10 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 
 @app.command
 def get(pool: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Show one pool with its budget."""
-    return show_one(connect, POOLS, pool, show.output)
+    """Show one pool with its budget, and the nodes that use it: what is done to each, and since when."""
+    found = connect.client().get(POOLS.one(pool))
+    show_lines(found, pool, pool_page(found), show.output)
+    return 0
 
 
 def _offer(kind: type[Verb], said: str, *words: Argument) -> None:

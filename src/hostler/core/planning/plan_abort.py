@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
-from hostler.core.planning import domain_plans
+from hostler.core.planning import domain_plans, yielded_places
 from hostler.core.planning.outcomes import fail_plan, has_left
 from hostler.core.planning.remediation import may_begin, needed, remedy
 from hostler.core.policy.corroboration import is_confirmed_down
@@ -114,7 +114,7 @@ def _turns_back(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Eve
     stops = [b for b in blockers(context, request) if b.kind in ("hold", "pause", "brake", "incident")]
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
-    return None
+    return yielded_places.give_way(context, node, plan)
 
 
 def _down_at_its_gate(context: DecisionContext, node: Node, plan: Plan) -> str:

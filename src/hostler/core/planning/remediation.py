@@ -90,7 +90,8 @@ def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> A
         if waiting := retry_wait(context, member, need.remedy, need.rule, requested=need.requested):
             return waiting
     if found := blockers(context, _request(need, nodes)):
-        return Wait(need.remedy, found, until=reopens(context, found))
+        urgent = need.act_class is ActClass.immediate
+        return Wait(need.remedy, found, until=reopens(context, found), urgent=urgent)
     if why := _storms(context, need, len(nodes)):
         return Act((e.BrakeLatched(why),))
     return None
@@ -151,7 +152,7 @@ def retry_wait(
     Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
     request ends there: the ticket answers it.
     """
-    tried = [a for a in node.attempts if a.remedy == name]
+    tried = [a for a in node.attempts if a.remedy == name and not a.yielded]
     if not tried:
         return None
     stuck = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.policy.budgets import allowance, domain_limit, is_serving, is_whole
+from hostler.core.policy.budgets import allowance, costs_availability, domain_limit, is_whole
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless, removes
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Node
@@ -60,12 +60,13 @@ def _of_pools(context: DecisionContext, request: DisruptionRequest) -> Iterator[
         members = [node for node in request.nodes if node.pool == name]
         if pool is None:
             continue
-        ids = frozenset(node.id for node in members)
-        if any(map(is_serving, members)):
+        costing = frozenset(node.id for node in members if costs_availability(context, node))
+        if costing:
             limit = allowance(pool.budget, pool.target, request.act_class)
-            yield Ceiling(limit, ids, f"pool {name} allows {limit} of {pool.target} to be unavailable at once")
+            yield Ceiling(limit, costing, f"pool {name} allows {limit} of {pool.target} to be unavailable at once")
         if removes(request.remedy):
             most = pool.budget.removals_per_day
+            ids = frozenset(node.id for node in members)
             yield Ceiling(most, ids, f"pool {name} lets {most} nodes leave it in a day")
 
 

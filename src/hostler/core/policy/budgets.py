@@ -1,14 +1,25 @@
-"""Budgets of pools, of failure domains, of a day's removals and of bring-up: how much may be away at once."""
+"""Budgets of pools, of failure domains, of a day's removals and of bring-up: how much may be away at once.
+
+A pool's budget counts what its customers can use. Two mistakes are easy here. A node that is down already and has no
+work on it costs nothing to take (`costs_availability`), but a line of kernel log alone does not make it so: a false
+rule would then empty a pool past its budget. And what waits for an immediate remedy has the next free place, or a
+pending plan that has made way for it would take the place back (`planning.yielded_places`).
+"""
 
 from bisect import bisect_right
 from datetime import datetime, timedelta
 
+from hostler.core.policy.corroboration import KERNEL_LOG, is_confirmed_down
 from hostler.core.policy.disruption_request import DisruptionRequest, removes
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.health import is_serving, is_unheard
+from hostler.core.state.index_keys import awaited_places
+from hostler.core.state.model import ActClass, Blocker, Condition, Node, Phase, Severity
 from hostler.core.state.rack_runs import Rack
-from hostler.core.state.scopes import RACK, Scope
+from hostler.core.state.scopes import POOL, RACK, Scope
+from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.phases import PHASES
 
 DAY = timedelta(days=1)
@@ -36,15 +47,76 @@ def over_budget(context: DecisionContext, request: DisruptionRequest) -> list[Bl
 def _pool_budget(
     context: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
 ) -> list[Blocker]:
-    serving = frozenset(context.fleet.index.members(f"serving:{pool.name}")) if len(members) > 1 else None
-    cost = sum(1 for node in members if (is_serving(node) if serving is None else node.id in serving))
+    cost = sum(costs_availability(context, node) for node in members)
     if cost == 0:
         return []
     now_out, limit = unavailable(context, pool), allowance(pool.budget, pool.target, request.act_class)
-    if now_out + cost <= limit:
+    scope = Scope(POOL, pool.name)
+    ahead = _ahead(context.fleet, scope, request)
+    if now_out + ahead + cost <= limit:
         return []
+    users = used_by(context.fleet, f"out:{pool.name}")
     text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would exceed the budget of {limit}"
-    return [Blocker("budget", f"pool:{pool.name}", text, _ends(context, pool, cost, limit))]
+    text += users + _first_turn(ahead)
+    return [Blocker("budget", scope.text, text, _ends(context, pool, cost, limit))]
+
+
+def costs_availability(context: DecisionContext, node: Node) -> bool:
+    """Whether taking the node takes anything from its pool's customers: it serves, and can run work or runs some."""
+    return is_serving(node) and not (is_unusable(context, node) and context.live.workloads(node) == ())
+
+
+def is_unusable(context: DecisionContext, node: Node) -> bool:
+    """Whether work can certainly not run there: two paths say that it is down, or more than a log shows a fault."""
+    if is_unheard(node) and is_confirmed_down(context.live, node):
+        return True
+    return any(_is_sure(condition) for condition in node.conditions)
+
+
+def _is_sure(condition: Condition) -> bool:
+    """Whether it is a critical fault of the machine that is known, and that not only its kernel log shows."""
+    row = CONDITIONS.get(condition.type)
+    if row is None or row.source != "observer" or row.silence or condition.severity < Severity.critical:
+        return False
+    return condition.unknown_since is None and any(path != KERNEL_LOG for path in condition.paths)
+
+
+def _ahead(fleet: Fleet, scope: Scope, request: DisruptionRequest) -> int:
+    """Immediate remedies that wait for nothing but this budget: the next places are theirs."""
+    if request.act_class is not ActClass.pending:
+        return 0
+    return fleet.index.count(f"next:{scope.text}") - sum(
+        awaited_places(node) == (scope.text,) for node in request.nodes
+    )
+
+
+def _first_turn(ahead: int) -> str:
+    if not ahead:
+        return ""
+    return "; the next place is an immediate remedy's" if ahead == 1 else f"; the next {ahead} are immediate remedies'"
+
+
+USERS_NAMED = 3
+USERS_LISTED = 32
+"""Of so many nodes that use a budget the first are named; of more the number says enough."""
+
+
+def used_by(fleet: Fleet, key: str) -> str:
+    """The first nodes under this key of the index with what is done to them, "" where none is or too many are."""
+    count = fleet.index.count(key)
+    if not 0 < count <= USERS_LISTED:
+        return ""
+    first = [fleet.nodes[node_id] for node_id in fleet.index.members(key)[:USERS_NAMED]]
+    names = ", ".join(f"{node.id} ({taken_by(node)})" for node in first)
+    more = f" and {count - len(first)} more" if count > len(first) else ""
+    return f"; used by {names}{more}"
+
+
+def taken_by(node: Node) -> str:
+    """Name what takes the node away from its pool or uses its domain's budget."""
+    if node.plan is not None and node.plan.state != "proposed":
+        return node.plan.name
+    return "cordoned" if node.cordons else node.phase.value
 
 
 def _ends(context: DecisionContext, pool: Pool, cost: int, limit: int) -> str:
@@ -73,11 +145,6 @@ def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
 def unavailable(context: DecisionContext, pool: Pool) -> int:
     """The pool's target less its members in service: a node moved away counts, one that merely ails does not yet."""
     return max(0, pool.target - context.fleet.index.count(f"serving:{pool.name}"))
-
-
-def is_serving(node: Node) -> bool:
-    """Whether it does its pool's work: nothing is done to it and nobody keeps work away."""
-    return (node.plan is None or node.plan.state == "proposed") and not node.cordons
 
 
 def _removal_budget(
@@ -153,9 +220,12 @@ def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> 
         if not asking or domain == request.scope or (len(ids) > 1 and is_whole(context, domain, ids)):
             continue
         busy = context.fleet.index.count(f"disturbed:{domain}")
-        if busy + asking > limit:
+        ahead = _ahead(context.fleet, domain, request)
+        if busy + ahead + asking > limit:
             size = context.fleet.index.count(domain.shared)
+            users = used_by(context.fleet, f"disturbed:{domain}")
             text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would exceed the budget of {limit}"
+            text += users + _first_turn(ahead)
             ends = "another node of the domain is back in service"
             if asking > limit:
                 ends = f"the policy's budget of a {domain.kind} allows {asking} at once, or fewer are asked for at once"

@@ -18,12 +18,14 @@ class Act(Struct, frozen=True):
 class Wait(Struct, frozen=True):
     """Wait: no step can be taken now, because of these; at `until` the clock alone may change that.
 
-    `until` is None where the clock changes nothing: what ends the wait is recorded, observed or told.
+    `until` is None where the clock changes nothing: what ends the wait is recorded, observed or told. `urgent`: an
+    immediate remedy waits.
     """
 
     what: str
     blockers: tuple[Blocker, ...]
     until: datetime | None
+    urgent: bool = False
 
 
 class Rest(Struct, frozen=True):

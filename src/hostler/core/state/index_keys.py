@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from hostler.core.state.assets import MAC, OUTLET, Binding, normal_mac
 from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
-from hostler.core.state.model import Node, Phase, Waiting
+from hostler.core.state.model import ActClass, Node, Phase, Plan, Waiting
+from hostler.core.state.plan_rules import Releases
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.scopes import FIRMWARE, Scope
 from hostler.core.state.syndromes import SYNDROME_OF
@@ -51,11 +52,50 @@ def is_idle(node: Node) -> bool:
     )
 
 
+def awaited_places(node: Node) -> tuple[str, ...]:
+    """Scopes of the budgets that an immediate remedy of the node waits for, () where it waits for anything else."""
+    waiting = node.waiting
+    if waiting is None or not waiting.urgent:
+        return ()
+    names = tuple(blocker.name for blocker in waiting.blockers)
+    every = all(b.kind == "budget" and ":" in b.name and not b.name.startswith(_NO_PLACE) for b in waiting.blockers)
+    return names if every else ()
+
+
+_NO_PLACE = ("removals:", "spares:")
+"""Budgets of which no plan that is taken back gives anything free."""
+
+
+def places_of(node: Node) -> tuple[str, ...]:
+    """Scopes whose budgets a plan on the node uses."""
+    pool = (f"pool:{node.pool}",) if node.pool else ()
+    return (*pool, *(domain.text for domain in node.domains))
+
+
+def yields_place(node: Node) -> bool:
+    """Whether its plan may give up its place of a budget: it can wait and has disturbed nobody.
+
+    A drain or a release that a person asks for keeps new work away meanwhile, so that it is not taken back.
+    """
+    plan = node.plan
+    return (
+        plan is not None
+        and plan.state == "running"
+        and plan.act_class is ActClass.pending
+        and plan.disruptive
+        and not (plan.disturbed or plan.touched or plan.group or plan.rules.keeps)
+        and plan.rules.releases is Releases.never
+    )
+
+
 def index_keys(node: Node) -> tuple[str, ...]:
     """The index entries of a node that come and go: phase:, pool:, serving:, spare:, disturbed: domain, waiting.
 
     "serving:POOL" are its members of which nothing is taken away, by which budgets count; "healthy:POOL" those of them
     that are healthy, "doubted:POOL" those of which nobody can say.
+    "out:POOL" are its members that are not in service. By scope of a budget: "short:" who waits for room, "urgent:"
+    immediate remedies that wait for a place there and in other budgets, "next:" there alone; "yields:" plans that may
+    give theirs up, "yielding:" plans that do.
     "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others;
     "group:" who is, or is to be, part of one act on many; "blocked" who waits and may go on because of others.
     """
@@ -68,6 +108,8 @@ def index_keys(node: Node) -> tuple[str, ...]:
                 keys.append(f"healthy:{node.assignment.pool}")
             elif is_doubted(node):
                 keys.append(f"doubted:{node.assignment.pool}")
+        else:
+            keys.append(f"out:{node.assignment.pool}")
     elif is_spare(node):
         keys.append(f"spare:{node.sku}")
     if not is_idle(node):
@@ -103,10 +145,7 @@ def _unrest(node: Node) -> Iterator[str]:
     yield "restless"
     if node.plan is not None:
         yield "planned"
-        if node.plan.group:
-            yield from ("together", f"group:{node.plan.group}")
-        if node.plan.disruptive and node.plan.state != "proposed":
-            yield from (f"disturbed:{domain.text}" for domain in node.domains)
+        yield from _plan_keys(node, node.plan)
     if node.waiting is not None:
         yield from _waiting_keys(node, node.waiting)
     if node.under_way or node.settling:
@@ -121,12 +160,28 @@ def _unrest(node: Node) -> Iterator[str]:
         yield from _ailing_keys(node)
 
 
+def _plan_keys(node: Node, plan: Plan) -> Iterator[str]:
+    if plan.group:
+        yield from ("together", f"group:{plan.group}")
+    if plan.disruptive and plan.state != "proposed":
+        yield from (f"disturbed:{domain.text}" for domain in node.domains)
+    if yields_place(node):
+        yield from (f"yields:{place}" for place in places_of(node))
+    if plan.state == "undoing" and plan.disruptive and not plan.disturbed:
+        yield from (f"yielding:{place}" for place in places_of(node))
+
+
 def _waiting_keys(node: Node, waiting: Waiting) -> Iterator[str]:
     yield "waiting"
     if not is_in_hands(node):
         yield "blocked"
     if any(blocker.kind == "domain" for blocker in waiting.blockers):
         yield "grouped"
+    yield from (f"short:{blocker.name}" for blocker in waiting.blockers if blocker.kind == "budget")
+    places = awaited_places(node)
+    yield from (f"urgent:{place}" for place in places)
+    if len(places) == 1:
+        yield f"next:{places[0]}"
 
 
 def _ailing_keys(node: Node) -> Iterator[str]:

@@ -229,11 +229,20 @@ class Blocker(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """A remedy or step that waits, since when, and for whom."""
+    """A remedy or step that waits, since when, and for whom.
+
+    `since` is the beginning of the wait, whatever it has waited for since then; `told` is when these blockers were
+    recorded, after `changes` others. `by_turns`: the blockers come and go, now one of them, now another. `urgent`: an
+    immediate remedy waits, for which a plan that has disturbed nobody yet gives up its place of a budget.
+    """
 
     what: str
     since: datetime
     blockers: tuple[Blocker, ...]
+    urgent: bool = False
+    told: datetime | None = None
+    changes: int = 0
+    by_turns: bool = False
 
 
 class Hold(Struct, frozen=True):
@@ -364,6 +373,7 @@ class Attempt(Struct, frozen=True):
     `struck`: it counts against the part; what failed before anybody was disturbed does not. `touched`: the hardware was
     acted upon, not only work ended. `forgiven`: a person has closed the ticket about its failing, so it may be tried
     anew. `busy`: somebody held what it was to act upon; the next rung's turn has come, and that is no strike.
+    `yielded`: it disturbed nobody, and gave its place of a budget to an immediate remedy: no try at all.
     """
 
     remedy: str
@@ -374,6 +384,7 @@ class Attempt(Struct, frozen=True):
     forgiven: bool = False
     touched: bool = True
     busy: bool = False
+    yielded: bool = False
 
 
 class CheckResult(Struct, frozen=True):

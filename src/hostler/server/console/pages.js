@@ -185,6 +185,15 @@ export function Incidents() {
     <${Table} name="incidents" columns=${columns} found=${useList("/incidents")} id=${(/** @type {Row} */ row) => row.id} cli="hostler incident list" /><//>`;
 }
 
+// Who uses a pool's budget: the nodes that are away, what is done to each, and since when.
+/** @param {{ use: Row | null }} props */
+function BudgetUsers({ use }) {
+  if (!use) return null;
+  return html`<span>${use.used} of ${use.limit}${use.missing > 0 && `, ${use.missing} missing`}${use.waiting > 0 && `, ${use.waiting} wait`}</span>
+    ${use.users.map((/** @type {Row} */ one) => html`<p><${NodeLink} id=${one.node} /> ${plain(one.doing)} for ${since(one.since, now())}${one.waits_for && html`<small>waits: ${one.waits_for}</small>`}</p>`)}
+    ${use.more > 0 && html`<p>and ${use.more} more</p>`}`;
+}
+
 export function Pools() {
   const number = (/** @type {string} */ key, /** @type {string} */ title) => ({ key, title, of: (/** @type {Row} */ row) => row[key] ?? "", number: true });
   /** @type {import("./types.js").Column[]} */
@@ -193,6 +202,7 @@ export function Pools() {
     { key: "tenant", field: "pool.tenant", title: "tenant", of: (row) => row.pool.tenant },
     { key: "cluster", field: "pool.cluster", title: "cluster", of: (row) => row.pool.cluster },
     ...[["reserved", "reserved"], ["delivered", "delivered"], ["healthy", "healthy"], ["unknown", "unknown"], ["dark", "dark"], ["in_use", "in use"], ["spares", "spares"]].map(([key, title]) => number(key, title)),
+    { key: "budget", title: "budget used by", of: (row) => (row.budget ? row.budget.used : ""), show: (row) => html`<${BudgetUsers} use=${row.budget} />` },
     { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="mode" target=${`pool:${row.pool.name}`} named=${row.pool.name} label="Change mode" />` },
   ];
   return html`<${Page} title="Pools" about="What each pool was promised, what it has, and what works."><${Table} name="pools" columns=${columns} found=${useList("/pools")} id=${(/** @type {Row} */ row) => row.pool.name} cli="hostler pool list" /><//>`;

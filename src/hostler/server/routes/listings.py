@@ -102,7 +102,8 @@ async def list_pools(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[P
     pools = {pool.name: pool for pool in own_pools(app_state.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
     dark = pool_places.dark(app_state.context())
-    return page.of(pool_view(app_state.cell, pool, dark) for pool in page.items)
+    told = who.role is not Role.tenant
+    return page.of(pool_view(app_state.cell, pool, dark, reasons=told) for pool in page.items)
 
 
 @get("/pools/{name:str}", guards=SEE)
@@ -111,7 +112,8 @@ async def get_pool(app_state: TheAppState, who: Who, name: FromPath[str]) -> Poo
     found = next((pool for pool in own_pools(app_state.fleet, who) if pool.name == name), None)
     if found is None:
         raise unknown("pool", name)
-    return pool_view(app_state.cell, found, pool_places.dark(app_state.context()))
+    dark = pool_places.dark(app_state.context())
+    return pool_view(app_state.cell, found, dark, reasons=who.role is not Role.tenant)
 
 
 @get("/tickets", guards=SEE)

@@ -7,7 +7,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.configuration import Pool
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import ActClass, Condition, Phase, Plan, Profile
+from hostler.core.state.model import ActClass, Condition, Phase, Plan, Profile, Severity
 from hostler.core.state.verbs.maintenance import StartWork
 from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
@@ -24,19 +24,18 @@ class Budgets:
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
                 page = case.reading.pages[plan.node]
-                if (
-                    plan.state != "proposed"
-                ):  # what is only proposed takes nothing from a budget until somebody says yes
-                    yield from _over_budget(case.reading, page, plan)
-                    yield from _over_domain(case.reading, page, plan)
+                if plan.state != "proposed":  # a proposal takes nothing from a budget until somebody says yes
+                    yield from _over_budgets(case.reading, page, plan, record.event.present.get("workloads"))
                 yield from _stopped(case.reading, page, plan)
                 yield from _mode(case.reading, page, plan)
                 yield from _shadowed(case.reading, page, plan)
             case e.PlanApproved(node=node):
                 page = case.reading.pages[node]
                 if page.plan is not None and page.plan.disruptive and page.plan.act_class in GUARDED:
-                    yield from _over_budget(case.reading, page, page.plan)
-                    yield from _over_domain(case.reading, page, page.plan)
+                    works = ",".join(work.id for work in case.world.scheduler.works(page.id))
+                    yield from _over_budgets(case.reading, page, page.plan, works)
+            case e.PlanUndoing(node=node, result=e.YIELDED):
+                yield from _gives_way(case.reading, case.reading.pages[node])
             case e.OperationStarted(operation=operation) if operation.kind in POWER:
                 page = case.reading.pages[operation.node]
                 protective = page.plan is not None and page.plan.act_class is ActClass.protective
@@ -61,6 +60,33 @@ POWER = (
     "unplug",
 )
 """Operations that nobody's hands may meet."""
+
+
+def _over_budgets(reading: JournalReading, page: NodeHistory, plan: Plan, works: str | None) -> Iterator[str]:
+    """Judge that pool and domains have room; what could run nothing and runs nothing (`works` "") costs no pool any."""
+    if works != "" or not _is_unusable(page):
+        yield from _over_budget(reading, page, plan)
+    yield from _over_domain(reading, page, plan)
+
+
+def _is_unusable(page: NodeHistory) -> bool:
+    """Whether more than its kernel log shows a fault, or its agent is silent, for which a plan needs a second path."""
+    seen = any(
+        c.severity >= Severity.critical and c.unknown_since is None and set(c.paths) - {"kernel_log"}
+        for c in page.conditions.values()
+        if not c.type.startswith("agent.")
+    )
+    return seen or any(c.type.startswith("agent.") for c in page.conditions.values())
+
+
+def _gives_way(reading: JournalReading, page: NodeHistory) -> Iterator[str]:
+    """Judge that only what has disturbed nobody gives up its place, and only where an immediate remedy waits for it."""
+    if page.acted or page.plan is None or page.plan.act_class is not ActClass.pending:
+        yield f"a plan of {page.id} gives way that has disturbed somebody or cannot wait"
+    scopes = {f"pool:{page.pool}", *page.domains}
+    waits = [other.waiting for other in reading.pages.values() if other.waiting is not None and other.waiting.urgent]
+    if not any(scopes.issuperset(blocker.name for blocker in waiting.blockers) for waiting in waits):
+        yield f"a plan of {page.id} gives way to nobody"
 
 
 def _over_budget(reading: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:

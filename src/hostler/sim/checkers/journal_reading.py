@@ -58,6 +58,7 @@ class NodeHistory(Struct):
     index: int = 0
     reached: int = 0
     passed: bool = False
+    acted: bool = False
     unproven: str = ""
     operation: Operation | None = None
     aside: Operation | None = None
@@ -243,6 +244,7 @@ def _cleared(reading: JournalReading, event: e.ConditionCleared, _at: datetime) 
 def _planned(reading: JournalReading, event: e.PlanRecorded, _at: datetime) -> NodeHistory:
     page = reading.pages[event.plan.node]
     page.plan, page.state, page.index, page.passed = event.plan, event.plan.state, 0, False
+    page.acted = False
     if event.plan.failed_phase and event.plan.limit is not None:
         page.deadline = event.plan.limit
     return page
@@ -268,6 +270,10 @@ def _undoing(reading: JournalReading, event: e.PlanUndoing, _at: datetime) -> No
 
 def _ended(reading: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHistory:
     page = reading.pages[event.node]
+    if event.result == e.YIELDED and page.plan is not None:  # it begins once more, and has done nothing
+        gone = Begun(page.plan.recorded_at, page.plan.name, page.pool)
+        if gone in reading.begun:
+            reading.begun.remove(gone)
     page.plan, page.state = None, ""
     return page
 
@@ -278,6 +284,7 @@ def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) 
         page.aside = event.operation
         return page
     page.operation = event.operation
+    page.acted = page.acted or event.operation.disturbs or event.operation.touches
     if event.operation.kind in HARDWARE:
         page.unproven = event.operation.kind
     return page

@@ -134,6 +134,7 @@ from hostler.core.state.events.nodes import (
 from hostler.core.state.events.onboarding import NodeRejected, OnboardEvent, OnboardFileAdded, OnboardTicked
 from hostler.core.state.events.operations import OperationFinished, OperationSettled, OperationStarted, OutcomeLate
 from hostler.core.state.events.plans import (
+    YIELDED,
     PlanAdvanced,
     PlanApproved,
     PlanEnded,
@@ -184,6 +185,7 @@ __all__ = [
     "INTRODUCED",
     "ROWS",
     "VERSION",
+    "YIELDED",
     "AgentEnrolled",
     "ApprovalEnded",
     "ApprovalRequested",

@@ -16,6 +16,8 @@ from hostler.core.state.repairs import RepairDone
 
 ATTEMPTS_KEPT = 32
 RECENT_KEPT = 4096
+YIELDED = "yielded"
+"""Result of a plan that gave its place of a budget to an immediate remedy."""
 CONSENTS_KEPT = 64
 
 
@@ -44,7 +46,7 @@ class PlanAdvanced(Struct, frozen=True, tag="plan_advanced"):
 
 
 class PlanUndoing(Struct, frozen=True, tag="plan_undoing"):
-    """The plan ends early; its undo tail runs from here. `result` (cancelled, failed) is how it will have ended."""
+    """The plan ends early; its undo tail runs from here. `result`: how it will end (cancelled, failed, yielded)."""
 
     node: str
     plan: str
@@ -53,7 +55,10 @@ class PlanUndoing(Struct, frozen=True, tag="plan_undoing"):
 
 
 class PlanEnded(Struct, frozen=True, tag="plan_ended"):
-    """`result`: done, failed, cancelled (through its undo tail), superseded (by a graver plan, or by a release)."""
+    """`result`: done, failed, cancelled (through its undo tail), superseded (by a graver plan, or by a release).
+
+    Or yielded: it had disturbed nobody, and gave its place of a budget to an immediate remedy; its need waits again.
+    """
 
     node: str
     plan: str
@@ -111,6 +116,13 @@ def _count_removal(fleet: Fleet, node: Node, at: datetime) -> None:
         fleet.singles.put("cell", replace(fleet.cell, recent=_recent(fleet, seen)))
 
 
+def _uncount_removal(fleet: Fleet, plan: Plan) -> None:
+    """Forget what began and gave way before it disturbed anybody: it begins once more."""
+    own = (plan.node, plan.name, plan.recorded_at)
+    kept = tuple(r for r in fleet.cell.recent if (r.node, r.name, r.at) != own)
+    fleet.singles.put("cell", replace(fleet.cell, recent=kept))
+
+
 def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
     day = seen.at - timedelta(days=1)
     kept = fleet.cell.recent
@@ -130,6 +142,9 @@ def _end_plan(fleet: Fleet, event: PlanEnded, _at: datetime) -> None:
             struck, touched = plan.disturbed and not plan.busy, plan.touched and not plan.busy
             tried = Attempt(own[0], plan.part, own[1], struck, failed=True, touched=touched, busy=plan.busy)
             attempts = (*others, tried)
+        elif event.result == YIELDED:
+            attempts = (*others, Attempt(own[0], plan.part, own[1], struck=False, touched=False, yielded=True))
+            _uncount_removal(fleet, plan)
         elif event.result in ("cancelled", "superseded") and not _has_acted(plan):
             attempts = others
         else:
