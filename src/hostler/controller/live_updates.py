@@ -87,7 +87,7 @@ def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.E
 
 def next_by_clock(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone gives the next news of the node: a conclusion, a condition or late effect that is over."""
-    concludes = soonest(context.now, own_conditions.next_moment(context, node), told_again_at(node.waiting))
+    concludes = soonest(context.now, own_conditions.next_moment(context, node), *told_again_at(node.waiting))
     if not node.conditions and not node.settling:
         return concludes
     expiring = (c.expires_at for c in node.conditions)

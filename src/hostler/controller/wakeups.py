@@ -49,7 +49,8 @@ def told(node: Node, answer: Wait | Rest, now: datetime, *, swept: bool = False)
     if waiting is None or waiting.what != answer.what:
         return Waiting(answer.what, now, answer.blockers, answer.urgent, now)
     fresh = _retold(waiting, answer, now)
-    return waiting if swept and _names(waiting) <= _names(fresh) else fresh  # a sweep finds nothing to say
+    late = waiting.changes >= TOLD_AT_ONCE or _names(waiting) <= _names(fresh)
+    return waiting if swept and late else fresh  # what is only told late is told by the clock: a sweep finds nothing
 
 
 TOLD_AT_ONCE = 6
@@ -81,11 +82,11 @@ def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
     return Waiting(answer.what, waiting.since, blockers, answer.urgent, now, waiting.changes + 1, turns)
 
 
-def told_again_at(waiting: Waiting | None) -> datetime | None:
-    """When a wait whose reasons change often may be told anew, None for all others."""
-    if waiting is None or waiting.changes < TOLD_AT_ONCE:
-        return None
-    return (waiting.told or waiting.since) + (TOLD_ALONE_EVERY if waiting.by_turns else TOLD_EVERY)
+def told_again_at(waiting: Waiting | None) -> Iterator[datetime]:
+    """When a wait whose reasons change often may be told anew; never where they do not."""
+    if waiting is not None and waiting.changes >= TOLD_AT_ONCE:
+        told = waiting.told or waiting.since
+        yield from (told + TOLD_EVERY, told + TOLD_ALONE_EVERY)
 
 
 def eases(before: Node, node: Node) -> bool:
