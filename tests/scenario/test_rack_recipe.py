@@ -335,7 +335,7 @@ def test_a_bring_up_is_called_off_between_two_acts_and_not_within_one() -> None:
 def test_the_compute_trays_are_the_last_step_and_each_wait_names_its_node() -> None:
     drive = up(RackDrive(trays(Phase.debug)))
     assert drive.at == "compute_trays"
-    assert drive.waits() == [f"{name} is in debug: an engineer (hostler node onboard)" for name in ("a", "b")]
+    assert drive.waits() == [f"{name} is in debug: an engineer" for name in ("a", "b")]
 
 
 # the certificate

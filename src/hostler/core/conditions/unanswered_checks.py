@@ -217,9 +217,8 @@ def pauses(context: DecisionContext, node: Node) -> Wait | None:
     for profile in sorted(_of_phase(node.phase)):
         condition = standing(node, profile)
         if condition is not None and (again := _again_at(context, node, condition)) > context.now:
-            ends = (
-                f"the next try is at {again:%Y-%m-%d %H:%M} UTC, or work on the node is ended (hostler node end-work)"
-            )
+            ended = f"work on the node is ended (hostler node end-work {node.id} --reason …)"
+            ends = f"the next try is at {again:%Y-%m-%d %H:%M} UTC, or {ended}"
             return Wait(node.phase.value, (Blocker("check", profile, condition.evidence[-1].text, ends),), until=again)
     return None
 

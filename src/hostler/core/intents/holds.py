@@ -82,7 +82,8 @@ def release_hold(ask: Ask[ReleaseHold]) -> Granted:
         raise RefusalError(f"no hold {ask.intent.target}; see `hostler hold list`")
     if hold.kind is HoldKind.physical_work:
         raise RefusalError(
-            "the hold ends with the physical work: who started it, or a shift lead, runs `hostler node end-work`"
+            "the hold ends with the physical work: who started it, or a shift lead, runs "
+            f"`hostler node end-work {hold.scope} --reason …`"
         )
     return f"hold on {hold.scope} released", (
         e.HoldReleased(hold.id, hold.scope, ask.intent.person, ask.intent.reason),

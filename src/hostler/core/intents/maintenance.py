@@ -1,7 +1,11 @@
 """Maintenance windows, and people's work inside a machine."""
 
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
 from hostler.core.conditions import unanswered_checks
-from hostler.core.intents import ticket_claims, work_preparation
+from hostler.core.intents import dark_by_word, ticket_claims, work_preparation
 from hostler.core.intents.ask import (
     AnyAsk,
     Ask,
@@ -21,7 +25,6 @@ from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.customer_workloads import WorkClass
-from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase
 from hostler.core.state.repairs import RepairAction, RepairDone
 from hostler.core.state.verbs.maintenance import (
@@ -93,9 +96,9 @@ def start_work(ask: Ask[StartWork]) -> Granted:
         raise RefusalError(f"{node.id} serves pool {node.pool}: return it for maintenance first")
     if node.operation is not None or node.settling:
         raise RefusalError(f"{node.id}: an operation is under way or may still take effect; wait for it")
-    if ask.context.live.of(node.id).power != OFF:
-        raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
+    word = dark_by_word.demand_dark(ask, node)
     hold = hold_of(ask, node.scope, HoldKind.physical_work, ticket=ticket.id if ticket else "")
+    hold = replace(hold, word=word)
     events: list[e.Event] = [*claimed, e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["locate"], Frame(ActClass.easing))))
@@ -151,10 +154,8 @@ def end_work(ask: Ask[EndWork]) -> Granted:
     """The hands are out of the machine: their holds end; with the last of them what it was taken out for is done."""
     node = node_of(ask)
     holds = [h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work]
-    if not holds and (given_up := work_preparation.given_up(ask, node)):
-        return f"what you asked for before work on {node.id} is called off", given_up
     if not holds:
-        raise RefusalError(f"no work is under way on {node.id}, so there is none to end")
+        return _ended_unbegun(ask, node)
     stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
     if len(stays) == len(holds):
         raise RefusalError(f"{stays[0]} works on {node.id}: only they or a shift lead may end it")
@@ -166,15 +167,35 @@ def end_work(ask: Ask[EndWork]) -> Granted:
         events.extend(_repaired(ask, node))
         return f"your work on {node.id} is ended; it stays dark, for {stays[0]} works on it still", tuple(events)
     events.extend(_repaired(ask, node))
-    events.extend(
-        e.ConditionCleared(node.id, c.id, ask.intent.person, "the work is done")
-        for c in node.conditions
-        if c.type == "operator.maintenance"
-    )
+    events.extend(_maintenance_over(node, ask.intent.person, "the work is done"))
     events.extend(unanswered_checks.asked_anew(ask.context.fleet, node, ask.intent.person))
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.context, node, RECIPES["unlocate"], Frame(ActClass.easing))))
     return f"work on {node.id} is ended", tuple(events)
+
+
+def _ended_unbegun(ask: Ask[EndWork], node: Node) -> Granted:
+    """End what was asked for before work that nobody has begun. Raises RefusalError where nothing of theirs was."""
+    if (other := work_preparation.prepared_by_other(ask, node)) and not ask.act.shift_lead:
+        raise RefusalError(f"{other} prepares work on {node.id}: only they or a shift lead (--shift-lead) may end it")
+    given_up = work_preparation.given_up(ask, node)
+    ended = {event.condition for event in given_up if isinstance(event, e.ConditionCleared)}
+    over: list[e.Event] = []
+    if node.phase is not Phase.production:
+        over.extend(_maintenance_over(node, ask.intent.person, "no work was needed"))
+        over.extend(unanswered_checks.asked_anew(ask.context.fleet, node, ask.intent.person))
+    over = [event for event in over if not isinstance(event, e.ConditionCleared) or event.condition not in ended]
+    if over:
+        return f"maintenance of {node.id} is ended, and no work was begun on it", (*given_up, *over)
+    if given_up:
+        return f"what you asked for before work on {node.id} is called off", given_up
+    raise RefusalError(f"no work is under way on {node.id}, so there is none to end")
+
+
+def _maintenance_over(node: Node, person: str, why: str) -> Iterator[e.ConditionCleared]:
+    """Ends of what the node was taken out of service for."""
+    asked = ReturnForMaintenance.remedy.condition
+    return (e.ConditionCleared(node.id, c.id, person, why) for c in node.conditions if c.type == asked)
 
 
 def _repaired(ask: Ask[EndWork], node: Node) -> tuple[e.RepairRecorded, ...]:

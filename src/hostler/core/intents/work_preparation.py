@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hostler.core.intents import remedies
+from hostler.core.intents import dark_by_word, remedies
 from hostler.core.intents.ask import AnyAsk, Ask, Granted
 from hostler.core.state import events as e
 from hostler.core.state.cases import HANDS
@@ -22,7 +22,7 @@ def lacks(ask: Ask[StartWork], node: Node) -> RemedyVerb | None:
     """The remedy to ask for before hands may go in, None where the machine is out of service and dark."""
     if node.phase is Phase.production:
         return ReturnForMaintenance()
-    return PowerOff() if ask.context.live.of(node.id).power != OFF else None
+    return PowerOff() if ask.context.live.of(node.id).power != OFF and dark_by_word.is_seen(ask, node) else None
 
 
 def stands(node: Node, verb: RemedyVerb) -> bool:
@@ -64,6 +64,13 @@ def given_up(ask: AnyAsk, node: Node) -> tuple[e.Event, ...]:
     holds = (h for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.power and h.owner == person != OWNER)
     cleared = (e.ConditionCleared(node.id, c.id, person, why) for c in own)
     return (*cleared, *(e.HoldReleased(h.id, h.scope, person, why) for h in holds))
+
+
+def prepared_by_other(ask: AnyAsk, node: Node) -> str:
+    """Person at the racks other than who asks, for whom the node was taken out of service, "" for none."""
+    kind = ReturnForMaintenance.remedy.condition
+    found = (c.owner for c in node.conditions if c.type == kind and _is_by_hands(c.evidence))
+    return next((owner for owner in found if owner != ask.intent.person), "")
 
 
 def _is_by_hands(evidence: Any) -> bool:

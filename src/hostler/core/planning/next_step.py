@@ -11,8 +11,9 @@ from hostler.core.planning.enrolment import enrol
 from hostler.core.planning.execution import advance
 from hostler.core.planning.in_service import cordon_as_asked, serve
 from hostler.core.planning.outcomes import change_phase
+from hostler.core.planning.person_waits import waits_for_person
 from hostler.core.planning.plan_builder import Frame, record
-from hostler.core.planning.remediation import needed, protect, remedy
+from hostler.core.planning.remediation import answered, needed, protect
 from hostler.core.planning.restore_freeze import standing_still
 from hostler.core.policy import condition_tickets
 from hostler.core.policy.disruption_request import DisruptionRequest
@@ -55,21 +56,18 @@ def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:
     if node.settling:
         return cordon_as_asked(context, node) or _settling(node)
     if need is not None:
-        return cordon_as_asked(context, node) or remedy(context, node, need)
+        return cordon_as_asked(context, node) or answered(context, node, need)
     about = context.fleet.tickets_about(node.id)
-    if answered := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
-        return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))
+    if moot := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
+        return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in moot))
     return _phase_work(context, node)
 
 
 def _settling(node: Node) -> Wait:
     late = node.settling[0]
     text = f"{late.kind} was given up and may still take effect"
-    return Wait(
-        "settle",
-        (Blocker("operation", late.id, text, "its effect is observed, or its settle time is over"),),
-        until=late.deadline,
-    )
+    ends = Blocker("operation", late.id, text, "its effect is observed, or its settle time is over")
+    return Wait("settle", (ends,), until=late.deadline)
 
 
 def _phase_work(context: DecisionContext, node: Node) -> Answer:
@@ -92,7 +90,7 @@ def _in_phase(context: DecisionContext, node: Node) -> Answer:
     if paused := unanswered_checks.pauses(context, node):
         return paused
     if not row.recipe:
-        return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),), until=None)
+        return waits_for_person(node)
     return _bring_up(context, node, RECIPES[row.recipe])
 
 

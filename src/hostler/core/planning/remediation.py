@@ -22,7 +22,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.decisions import Act, Answer, Wait, soonest
 from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.live_state import ON
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile
@@ -82,6 +82,23 @@ def remedy(context: DecisionContext, node: Node, need: Need) -> Answer:
         return stopped
     proposed = _is_proposed(context, nodes, need)
     return Act(tuple(_plan(context, member, need, proposed=proposed) for member in nodes))
+
+
+def answered(context: DecisionContext, node: Node, need: Need) -> Answer:
+    """Answer of the gravest need; where it only waits, what a person asked for besides has its turn."""
+    answer = remedy(context, node, need)
+    if not isinstance(answer, Wait):
+        return answer
+    asked = tuple(c for c in node.conditions if c.remedy and c.remedy != need.remedy)
+    apart = replace(node, conditions=asked)
+    lesser = need_of(context.fleet.policy_of(node), apart, context.sure) if asked else None
+    if lesser is None:
+        return answer
+    said = remedy(context, apart, lesser)
+    if not isinstance(said, Wait):
+        return said
+    blockers = tuple(dict.fromkeys((*answer.blockers, *said.blockers)))
+    return Wait(answer.what, blockers, until=soonest(context.now, answer.until, said.until))
 
 
 def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
@@ -187,7 +204,7 @@ def _ticket_blocker(stuck: Ticket) -> Blocker:
 def _stuck(context: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
     summary = f"{name} was tried {tries} times in a week" + (f", {rule} is still active" if rule else "")
     recipe = RECIPES.get(name)
-    summary += f"; {recipe.last_resort}" if recipe is not None and recipe.last_resort else ""
+    summary += f"; {recipe.last_resort.format(node=node.id)}" if recipe is not None and recipe.last_resort else ""
     identity = f"{node.id}-t{context.fleet.cell.seq}"
     due = DUE_NOW if recipe is not None and recipe.act_class is ActClass.protective else DUE_DAY
     return Ticket(identity, node.id, "stuck", summary, context.now, fault=rule, action=name, owner="operator", due=due)

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 
 from hostler.core.planning.outcomes import REPEAT
 from hostler.core.planning.triage_rounds import going_round
+from hostler.core.policy.holds_and_pauses import held
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.model import Attempt, Blocker, Node, Phase
+from hostler.core.state.model import Attempt, Blocker, HoldKind, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 EXAMINE = PHASES[Phase.triage].recipe
@@ -28,11 +29,10 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
     asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
     if asked is not None:
         text = f"{asked.owner} took the node out for maintenance"
-        return Wait(
-            "maintenance",
-            (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),),
-            until=None,
-        )
+        ends = f"the work is ended, or none is needed (hostler node end-work {node.id} --reason …)"
+        works = [h for h in context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work]
+        found = tuple(map(held, works)) or (Blocker("person", "technician", text, ends),)
+        return Wait("maintenance", found, until=None)
     if undecided := _undecided(context, node) or going_round(context, node):
         return undecided
     vain = _in_vain(node)

@@ -113,6 +113,7 @@ def held(hold: Hold) -> Blocker:
     if hold.kind is HoldKind.power and hold.owner != OWNER:
         ends = f"work begins (hostler node start-work {hold.scope}) or {released}"
         return Blocker("hold", hold.id, f"{hold.owner} keeps {hold.scope} powered off: {hold.reason}", ends)
-    ended = f"the work is ended (hostler node end-work {hold.scope})"
+    ended = f"the work is ended (hostler node end-work {hold.scope} --reason …)"
     ends = ended if hold.kind is HoldKind.physical_work else released
-    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", ends)
+    word = f" (by {hold.owner}'s word of {hold.since:%Y-%m-%d %H:%M} UTC: {hold.word})" if hold.word else ""
+    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}{word}", ends)

@@ -9,7 +9,7 @@ from hostler.core.conditions.site_checks import beyond_vain
 from hostler.core.state.configuration import REMEDIES, Policy, Rule, Rung
 from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile
 from hostler.core.state.scopes import ALONE, ActGroup
-from hostler.core.tables.recipe_facts import act_class_of, is_protective
+from hostler.core.tables.recipe_facts import act_class_of, is_disruptive, is_protective
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
 
@@ -68,6 +68,7 @@ def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] 
         for n in needs
         if n.causes != gravest.causes
         and n.group in (ALONE, gravest.group)  # an act on many nodes is answered by itself only
+        and not (n.requested and n.remedy != gravest.remedy and not is_disruptive(gravest.remedy))
     ]
     causes = (*gravest.causes, *sorted(cause for need in lesser for cause in need.causes))
     return replace(gravest, causes=causes)

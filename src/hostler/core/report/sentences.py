@@ -219,7 +219,8 @@ def _operation_started(event: e.OperationStarted) -> str:
 def _hold_placed(event: e.HoldPlaced) -> str:
     hold = event.hold
     until = f" until {hold.until:%Y-%m-%d %H:%M} UTC" if hold.until else ""
-    return f"{hold.owner} placed a hold on {hold.scope} ({hold.kind}){until}: {hold.reason}"
+    word = f"; {hold.owner} says: {hold.word}" if hold.word else ""
+    return f"{hold.owner} placed a hold on {hold.scope} ({hold.kind}){until}: {hold.reason}{word}"
 
 
 def _remediator_accepted(event: e.RemediatorAccepted) -> str:

@@ -248,7 +248,8 @@ class Waiting(Struct, frozen=True):
 class Hold(Struct, frozen=True):
     """A recorded "leave this alone". `scope` is a node or asset id, "pool:NAME", or FLEET.
 
-    `tenant` is whose it is where a tenant placed it, "" where an operator or Hostler did.
+    `tenant` is whose it is where a tenant placed it, "" where an operator or Hostler did. `word`: what the owner says
+    that no BMC shows, "" where it was seen.
     """
 
     id: str
@@ -260,6 +261,7 @@ class Hold(Struct, frozen=True):
     until: datetime | None = None
     ticket: str = ""
     tenant: str = ""
+    word: str = ""
 
 
 class Step(Struct, frozen=True):

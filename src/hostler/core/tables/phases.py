@@ -51,7 +51,7 @@ PHASES: dict[Phase, PhaseRow] = {
         PhaseRow(
             Phase.onboard,
             "inspected and cabled by hands",
-            waits_for="a technician's certification (hostler node certify)",
+            waits_for="a technician's certification",
             usual_s=7 * DAY_S,
         ),
         PhaseRow(
@@ -68,7 +68,7 @@ PHASES: dict[Phase, PhaseRow] = {
             limit_s=6 * HOUR_S,
             on_limit=Phase.zap_fail,
         ),
-        PhaseRow(Phase.zap_fail, "firmware failed", waits_for="a person (zap again, or triage)", usual_s=3 * DAY_S),
+        PhaseRow(Phase.zap_fail, "firmware failed", waits_for="a person", usual_s=3 * DAY_S),
         PhaseRow(
             Phase.test,
             "Day 1: burn-in and validation",
@@ -78,11 +78,11 @@ PHASES: dict[Phase, PhaseRow] = {
         ),
         PhaseRow(Phase.production, "in service: delivered to a pool, or a spare"),
         PhaseRow(Phase.triage, "out of service, the cause is being found", recipe="examine", usual_s=3 * DAY_S),
-        PhaseRow(Phase.debug, "engineers look", waits_for="an engineer (hostler node onboard)", usual_s=14 * DAY_S),
+        PhaseRow(Phase.debug, "engineers look", waits_for="an engineer", usual_s=14 * DAY_S),
         PhaseRow(
             Phase.rma,
             "with the vendor",
-            waits_for="its return (hostler node rma-return)",
+            waits_for="its return",
             usual_s=45 * DAY_S,
             convicted=True,
         ),

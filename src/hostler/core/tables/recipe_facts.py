@@ -22,3 +22,9 @@ def act_class_of(name: str) -> ActClass | None:
 def is_protective(name: str) -> bool:
     """Whether the recipe protects life and hardware, and so waits for nobody."""
     return act_class_of(name) is ActClass.protective
+
+
+def is_disruptive(name: str) -> bool:
+    """Whether the recipe empties its node first, so that it answers what people asked for on a lower rung."""
+    recipe = RECIPES.get(name)
+    return recipe is not None and recipe.disruptive

@@ -39,6 +39,10 @@ class StartWork(Verb, frozen=True):
     facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair)
     serial: Annotated[Name, Meta(description="The serial number scanned at the machine.")]
     ticket: Annotated[Name, Meta(description="The ticket that is worked on.")] = ""
+    cords_pulled: Annotated[
+        bool,
+        Meta(description="You say that all its power cords are out: counts where no BMC can say that it is off."),
+    ] = False
     prepare: Annotated[
         bool, Meta(description="Have it drained, taken out of service and switched off first, in your name.")
     ] = False
