@@ -14,12 +14,13 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.controller.inputs import AgentHeard, Input, IntentAsked, NodeSeen, Replied
+from hostler.controller.inputs import AgentHeard, Input, IntentAsked, NodeSeen, Observed, Replied
 from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.state.assets import Binding
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import Node, Outcome, Phase
+from hostler.core.state.model import Facts, Node, Outcome, Phase
+from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.operations import OPERATIONS
 from hostler.server.acts import act_made, kind_named, verb_in
 from tests.cli_api import Asked, FakeApi, hostler, serving
@@ -55,12 +56,15 @@ NEEDS_PERMISSION = frozenset(
     }
 )
 """Operations that an agent started without --allow-actions refuses (`agent.machine`)."""
+NO_LEAVE: Facts = {"unread.erase": "this agent was started without --allow-actions"}
 BMC_DEAD = "cannot connect to host bmc:443"
 
 
 def a_machine(kind: Kind, node_id: str = "a", **fields: Any) -> Node:
     """A node of this kind; its serial number is known in any case."""
     bmc = () if kind in (Kind.none, Kind.bare) else (Binding("bmc", f"https://bmc/{node_id}", NOW),)
+    told = () if kind.acts else tuple((f"agent/{name}", str(text)) for name, text in NO_LEAVE.items())
+    fields = {"hardware": pairs(told), "hardware_boots": (("agent", f"{node_id}-b1"),), **fields} if told else fields
     return a_node(node_id, bindings=(Binding("serial", f"S-{node_id}", NOW), *bmc), **fields)
 
 
@@ -123,6 +127,18 @@ class Machines(Drive):
         self.pulled.add(node_id)
         self.silence(node_id)
         self.step(NodeSeen(node_id, "off"))
+
+    def _parts_of(self, node_id: str) -> list[Input]:
+        """The inventory as an agent of this kind tells it."""
+        told = super()._parts_of(node_id)
+        if self.kind.acts:
+            return told
+        return [
+            replace(one, observations=tuple(replace(o, facts=o.facts | NO_LEAVE) for o in one.observations))
+            if isinstance(one, Observed)
+            else one
+            for one in told
+        ]
 
     def put_cords_back(self, node_id: str = "a") -> None:
         """The cords are in, and the power button is pressed: the machine boots."""
@@ -192,7 +208,8 @@ class Desk:
         for _ in range(rounds):
             self.drive.wait(hours=6)
             node = self.drive.node("a")
-            if node.phase is Phase.production and node.assignment is not None and not node.cordons:
+            served = node.assignment is not None or self.drive.kind is Kind.dead  # a dead BMC bars no phase, but a pool
+            if node.phase is Phase.production and served and not node.cordons:
                 return typed
             fresh = [line for line in commands(self.shown()) if line not in typed]
             if not fresh:

@@ -10,7 +10,7 @@ import pytest
 from hostler.controller.inputs import NodeSeen
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import HoldKind, Phase
-from tests.hint_walk import Desk, Kind, Machines, a_desk, a_machine
+from tests.hint_walk import KINDS, Desk, Kind, Machines, a_desk, a_machine
 from tests.kit import configuration, pool_document
 
 ONE = configuration({"train": pool_document(target=1)})
@@ -29,7 +29,7 @@ def sit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
         yield at
 
 
-@pytest.mark.parametrize("kind", [Kind.sound, Kind.mute])
+@pytest.mark.parametrize("kind", KINDS)
 def test_maintenance_without_work_ends_in_production(sit: Sit, kind: Kind) -> None:
     """Mutants: only work that was begun is ended; what is printed names no node."""
     desk = sit(kind)
@@ -43,7 +43,7 @@ def test_maintenance_without_work_ends_in_production(sit: Sit, kind: Kind) -> No
 # --- somebody's hands
 
 
-@pytest.mark.parametrize("kind", [Kind.sound, Kind.mute])
+@pytest.mark.parametrize("kind", KINDS)
 def test_work_on_a_machine_whose_cords_are_out_ends_in_production(sit: Sit, kind: Kind) -> None:
     """Mutants: only a BMC can say dark; the word is not recorded; the plan behind it needs a BMC that is dead."""
     desk = sit(kind)

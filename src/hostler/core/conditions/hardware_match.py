@@ -94,7 +94,13 @@ def verdicts(
     length = timedelta(seconds=scaled(fleet.policy_of(node), sku.hardware.sensors_s))
     parts, sensors = tuple(fleet.parts.of(node.id)), _fresh(live.sensor_watch, now, since)
     here = NodeReadings(node, sku, sku.hardware, sensors, parts, said, stale, length)
-    return tuple(judge(here) for named, judge in ASPECTS.values() if named(sku.hardware))
+    hidden = hidden_aspects(node, sku.hardware)
+    return tuple(judge(here) for name, (named, judge) in ASPECTS.items() if named(sku.hardware) and name not in hidden)
+
+
+def hidden_aspects(node: Node, manifest: HardwareManifest) -> tuple[str, ...]:
+    """Aspects of the manifest that nobody can ever read of this node: it has no BMC, and only a BMC tells of them."""
+    return () if node.binding("bmc") else tuple(name for name in _BY_BMC if ASPECTS[name][0](manifest))
 
 
 def _fresh(watch: SensorWatch | None, now: datetime, since: datetime | None) -> SensorWatch | None:
@@ -324,3 +330,5 @@ ASPECTS: dict[str, tuple[Callable[[HardwareManifest], bool], Callable[[NodeReadi
     "erasable": (lambda m: m.erasable, _erasable),
 }
 """Aspect → whether a manifest names it, and how it is judged."""
+_BY_BMC = ("bios", "power_supplies", "sensors")
+"""Aspects that a BMC alone shows."""

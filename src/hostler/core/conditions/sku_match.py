@@ -15,6 +15,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import BARS
 from hostler.core.state.model import BMC_ONLY, Node, Part
 from hostler.core.state.most_parts_seen import MEMORY, shown
+from hostler.core.tables.part_kinds import ONLY_BMC_KINDS
 
 _SKU = "sku"
 
@@ -60,18 +61,31 @@ def is_unseen(fleet: Fleet, node: Node) -> bool:
     return any(not gap.seen and gap.kind != _SKU for gap in gaps(fleet, node))
 
 
+def hidden_kinds(node: Node, sku: Sku) -> frozenset[str]:
+    """Kinds that the SKU names and that nobody can ever list of this node: it has no BMC, and only a BMC lists them.
+
+    They are no gap, and no plan that looks at the inventory proves them.
+    """
+    if node.binding("bmc"):
+        return frozenset()
+    looked = {kind.removeprefix(BMC_ONLY) for kind in node.inventory_covers}
+    return (ONLY_BMC_KINDS & sku.counts.keys()) - looked
+
+
 def has_unseen_kinds(fleet: Fleet, node: Node) -> bool:
     """Whether a known SKU names a kind of part that nobody has looked at in this boot; told without unpacking parts."""
     sku = fleet.configuration_of(node).skus.get(node.sku)
     if sku is None or node.inventory_boot != node.boot_id:
         return False
     looked = {kind.removeprefix(BMC_ONLY) for kind in node.inventory_covers}
-    return any(kind not in looked for kind in sku.counts)
+    return any(kind not in looked for kind in sku.counts.keys() - hidden_kinds(node, sku))
 
 
 def _parts(fleet: Fleet, node: Node, sku: Sku) -> Iterator[Gap]:
-    here = fleet.parts.of(node.id)
+    here, hidden = fleet.parts.of(node.id), hidden_kinds(node, sku)
     for kind, count in sorted(sku.counts.items()):
+        if kind in hidden:
+            continue
         found = [part for part in here if part.kind == kind]
         if not {kind, f"{BMC_ONLY}{kind}"} & {*node.inventory_covers}:
             yield Gap(kind, "", str(count), "nothing: no source can see this kind", seen=False)

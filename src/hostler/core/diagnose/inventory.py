@@ -12,7 +12,7 @@ from hostler.core.state.device_firmware import written_parts
 from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
 from hostler.core.state.most_parts_seen import shown
-from hostler.core.tables.part_kinds import AGENT_KINDS, BMC_KINDS
+from hostler.core.tables.part_kinds import AGENT_KINDS, BMC_KINDS, ONLY_BMC_KINDS
 
 
 def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
@@ -58,6 +58,7 @@ def _unseen(observation: Observation, node: Node, named: Iterable[str], covered:
         return [over("inventory.unseen_kind", "every kind of part that the SKU names is listed by somebody")]
     agent_comes = not by_agent and node.boot_id != "" and all(kind.startswith(BMC_ONLY) for kind in before)
     bmc_comes = by_agent and node.binding("bmc") != "" and not any(kind.startswith(BMC_ONLY) for kind in before)
+    left -= frozenset() if node.binding("bmc") else ONLY_BMC_KINDS
     left -= (AGENT_KINDS if agent_comes else frozenset()) | (BMC_KINDS if bmc_comes else frozenset())
     if not left:
         return []

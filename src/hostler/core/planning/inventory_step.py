@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.sku_doubt import doubt_of_sku
-from hostler.core.conditions.sku_match import gaps
+from hostler.core.conditions.sku_match import gaps, hidden_kinds
 from hostler.core.conditions.unanswered_checks import INVENTORY
 from hostler.core.planning.outcomes import fail_step
 from hostler.core.planning.step_operation import step_deadline
@@ -23,7 +23,9 @@ def verify_inventory(context: DecisionContext, node: Node, plan: Plan) -> Answer
     """
     found = gaps(context.fleet, node)
     if not found:
-        passed = CheckResult(INVENTORY, Verdict.passed, context.now, "as its SKU, in this boot")
+        passed = CheckResult(
+            INVENTORY, Verdict.passed, context.now, f"as its SKU, in this boot{_hidden(context, node)}"
+        )
         over = unanswered_checks.answered(context.fleet, node, INVENTORY, "observation", "it is as its SKU")
         return Act((e.CheckRecorded(node.id, passed), *over, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
     text = "; ".join(str(gap) for gap in found)[:400]
@@ -41,6 +43,13 @@ def verify_inventory(context: DecisionContext, node: Node, plan: Plan) -> Answer
         return Act(unanswered_checks.left_open(context, node, unsaid))
     blocker = Blocker("inventory", text[:120], text, unanswered_checks.next_command(node, INVENTORY))
     return Wait(plan.name, (blocker,), until=None)
+
+
+def _hidden(context: DecisionContext, node: Node) -> str:
+    """Kinds of part that nobody could see, in words; "" for none."""
+    sku = context.fleet.configuration_of(node).skus.get(node.sku)
+    hidden = sorted(hidden_kinds(node, sku)) if sku is not None else []
+    return f"; nobody can see {', '.join(hidden)}, as it has no BMC" if hidden else ""
 
 
 def _still_missing(context: DecisionContext, node: Node, plan: Plan, missing: list[str]) -> Answer:

@@ -15,7 +15,7 @@ VERBS: dict[Phase, tuple[str, ...]] = {
 
 def waits_for_person(node: Node) -> Wait:
     """The wait of a node whose phase's work is a person's."""
-    commands = " or ".join(f"hostler node {verb} {node.id} --reason …" for verb in VERBS.get(node.phase, ()))
+    commands = "; or ".join(f"hostler node {verb} {node.id} --reason …" for verb in VERBS.get(node.phase, ()))
     ends = f"that is done ({commands})" if commands else "that is done"
     text = PHASES[node.phase].waits_for
     return Wait(node.phase.value, (Blocker("person", "technician", text, ends),), until=None)

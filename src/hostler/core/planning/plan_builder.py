@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.conditions import site_checks
-from hostler.core.planning import cabling, dpu_logins, gate_requirements, port_reset, return_depth
+from hostler.core.planning import cabling, dpu_logins, gate_requirements, port_reset, return_depth, without_bmc
 from hostler.core.planning.firmware_plan import devices_to_verify, firmware_steps, to_verify
 from hostler.core.planning.phase_after_triage import phase_after_triage
 from hostler.core.planning.sanitise_order import sanitise_order
@@ -53,14 +53,15 @@ def freeze(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -
     """A frozen copy of the recipe for this node: no table is read for it again."""
     parts = _confined(context, node, recipe, frame)
     steps = _asking_again(recipe, site_checks.convicting(node, frame.causes))
-    rows = [laid for row in steps for laid in _lay(context, node, row, parts)]
+    laid = tuple(one for row in steps for one in _lay(context, node, row, parts))
+    fitted = without_bmc.fitted(context, node, recipe, laid)
     plan = Plan(
         id=f"{node.id}-p{context.fleet.cell.seq}",
         node=node.id,
         name=recipe.name,
         act_class=frame.act_class,
-        steps=tuple(step for step, _ in rows),
-        undo=tuple(undo for _, undo in rows),
+        steps=tuple(step for step, _ in fitted.laid),
+        undo=tuple(undo for _, undo in fitted.laid),
         causes=frame.causes,
         rule=frame.rule,
         config=context.fleet.configuration_of(node).sha256,
@@ -77,7 +78,8 @@ def freeze(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -
         group=frame.group,
         parts=parts,
         disruptive=recipe.disruptive,
-        rules=recipe.rules,
+        rules=fitted.rules,
+        unproven=fitted.unproven,
         state="proposed" if frame.proposed else "running",
         step_since=context.now,
     )

@@ -105,6 +105,7 @@ def _remedy_told(remedy: Remedy) -> list[str]:
         lines.append(f"  rule       {remedy.rule} (configuration {remedy.config[:12]})")
     how = f" ({remedy.act_class})" if remedy.act_class else ""
     lines.append(f"  remedy     {remedy.name}{how}: {' → '.join(remedy.steps)}")
+    lines.extend(f"  unproven   {one}" for one in remedy.unproven)
     if remedy.approved_by:
         lines.append(f"  approved   by {remedy.approved_by}")
     return lines

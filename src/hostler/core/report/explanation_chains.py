@@ -50,7 +50,10 @@ class OperationStory(Struct, frozen=True):
 
 
 class Remedy(Struct, frozen=True):
-    """The plan that answered: under which class, by which rule of which configuration, step by step."""
+    """The plan that answered: under which class, by which rule of which configuration, step by step.
+
+    `unproven`: proofs that were not to be had on this node, each with why.
+    """
 
     id: str
     name: str
@@ -65,6 +68,7 @@ class Remedy(Struct, frozen=True):
     ended: datetime | None = None
     result: str = ""
     reason: str = ""
+    unproven: tuple[str, ...] = ()
 
 
 class PhaseMove(Struct, frozen=True):

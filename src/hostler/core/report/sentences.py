@@ -164,7 +164,8 @@ def _would(shadow: Shadow) -> str:
 def _planned(plan: Plan) -> str:
     why = f" for {plan.rule}" if plan.rule else ""
     steps = " → ".join(step.operation for step in plan.steps)
-    return f"{plan.name} {'proposed' if plan.state == 'proposed' else 'planned'}{why}: {steps}"
+    without = f"; without proof of: {'; '.join(plan.unproven)}" if plan.unproven else ""
+    return f"{plan.name} {'proposed' if plan.state == 'proposed' else 'planned'}{why}: {steps}{without}"
 
 
 def _node_registered(event: e.NodeRegistered) -> str:

@@ -76,6 +76,7 @@ class Course:
             rule=plan.rule if plan else "",
             config=plan.config if plan else "",
             steps=tuple(step.operation for step in plan.steps) if plan else (),
+            unproven=plan.unproven if plan else (),
             index=self.index,
             state=self._state(),
             recorded=plan.recorded_at if plan else None,

@@ -294,6 +294,7 @@ class Plan(Struct, frozen=True):
     to, () for the whole node: work that is known to use none of them stays. `busy`: what it was to act upon was held by
     somebody, and so was left as it is. `boot_id` is the boot in which it was recorded; `left_boot` the one that was
     known when it first acted on the node's boot ("": none was), None while it has not. `rules`: how it ends.
+    `unproven`: proofs of its recipe that were not to be had on this node, each with why.
     """
 
     id: str
@@ -329,6 +330,7 @@ class Plan(Struct, frozen=True):
     busy: bool = False
     left_boot: str | None = None
     rules: PlanRules = PlanRules()
+    unproven: tuple[str, ...] = ()
 
 
 class Operation(Struct, frozen=True):

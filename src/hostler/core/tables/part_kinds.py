@@ -11,4 +11,7 @@ BMC_KINDS = frozenset(
 )
 """Kinds that a BMC's tree is read for (`drivers.redfish.part_inventory`); boards that only carry parts are none."""
 
+ONLY_BMC_KINDS = BMC_KINDS - AGENT_KINDS
+"""Kinds of which only a BMC tells: of a node without one nobody can say whether they are there."""
+
 PART_KINDS = tuple(sorted(AGENT_KINDS | BMC_KINDS))

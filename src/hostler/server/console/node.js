@@ -128,6 +128,7 @@ function Remedy({ remedy }) {
           (/** @type {Row} */ step, /** @type {Row} */ n) => html`<li class=${n < remedy.index || remedy.result === "done" ? "done" : n === remedy.index && running ? "now" : ""}>${plain(step)}</li>`,
         )}
       </ol>
+      ${(remedy.unproven ?? []).map((/** @type {string} */ one) => html`<p><small>unproven: ${one}</small></p>`)}
     </div>
   `;
 }
