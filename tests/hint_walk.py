@@ -205,6 +205,7 @@ class Desk:
     def walk_to_production(self, rounds: int = 12) -> list[str]:
         """Type what is printed, first things first, until the node serves; the lines that were typed."""
         typed: list[str] = []
+        answers: list[str] = []
         for _ in range(rounds):
             self.drive.wait(hours=6)
             node = self.drive.node("a")
@@ -217,8 +218,9 @@ class Desk:
                 continue
             typed.append(fresh[0])
             self.type(fresh[0])
+            answers.append(f"{fresh[0]} => {self.printed.strip()}")
         told = self.drive.transcript("a")[-6000:]
-        raise AssertionError(f"{node.phase} after {typed}:\n{self.shown()}\n{told}")
+        raise AssertionError(f"{node.phase} after {answers}:\n{self.shown()}\n{told}")
 
 
 @contextmanager

@@ -123,3 +123,32 @@ def test_a_reset_that_begins_at_once_answers_no_drain(sit: Sit) -> None:
     desk.drive.step(NodeSeen("a", "on"))
     desk.drive.wait(hours=1)
     assert "drain" in desk.drive.plans("a")
+
+
+# --- engineers and the vendor
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_node_that_engineers_have_seen_comes_back(sit: Sit, kind: Kind) -> None:
+    """Triage → debug → onboard → certify. Mutants: Day 1 needs a BMC; a printed line names no node."""
+    desk = sit(kind)
+    assert desk.type("hostler node return-for-maintenance a")
+    desk.drive.wait(hours=1)
+    assert desk.type("hostler node debug a")
+    desk.obey("hostler node onboard a --reason …")
+    desk.drive.wait(minutes=5)
+    desk.obey("hostler node certify a --reason …")
+    desk.walk_to_production()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_node_that_its_vendor_gives_back_comes_back(sit: Sit, kind: Kind) -> None:
+    desk = sit(kind)
+    assert desk.type("hostler node return-for-maintenance a")
+    desk.drive.wait(hours=1)
+    assert desk.type("hostler node rma-send a")
+    desk.drive.wait(days=3)
+    desk.obey("hostler node rma-return a --reason …")
+    desk.drive.wait(minutes=5)
+    desk.obey("hostler node certify a --reason …")
+    desk.walk_to_production()

@@ -329,6 +329,8 @@ def change_phase(
     if node.phase is Phase.production and convicted and is_on_probation(node, context.now):
         found.append(e.TicketOpened(_repeat_ticket(context, node, why)))
     if node.phase is Phase.triage:
+        taken = (c for c in node.conditions if c.type == MAINTENANCE)
+        found.extend(e.ConditionCleared(node.id, c.id, person or OWNER, why[:500]) for c in taken)
         about = context.fleet.tickets_about(node.id)
         found.extend(e.TicketClosed(t.id, why[:500], person or "hostler") for t in about if t.kind == REPEAT)
     if node.phase is Phase.zap_fail:
@@ -357,6 +359,8 @@ def _probation(context: DecisionContext, node: Node, after: Phase) -> datetime |
     return context.now + timedelta(seconds=scaled(policy, policy.probation_s))
 
 
+MAINTENANCE = "operator.maintenance"
+"""The condition of a node that a person took out of service: who sends it on from triage has seen to that."""
 REPEAT = "repeat"
 """The kind of ticket that proposes to return the whole of a node whose repair did not last."""
 ZAP = "zap"

@@ -6,7 +6,7 @@ However often it could not be made, that is no evidence against the node: a tech
 
 from datetime import datetime, timedelta
 
-from hostler.core.planning.outcomes import REPEAT
+from hostler.core.planning.outcomes import MAINTENANCE, REPEAT
 from hostler.core.planning.triage_rounds import going_round
 from hostler.core.policy.holds_and_pauses import held
 from hostler.core.state import events as e
@@ -26,7 +26,7 @@ AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
 
 def waits(context: DecisionContext, node: Node) -> Answer | None:
     """The wait of a node in triage, or the ticket that asks them; None where it may be examined now."""
-    asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
+    asked = next((c for c in node.conditions if c.type == MAINTENANCE), None)
     if asked is not None:
         text = f"{asked.owner} took the node out for maintenance"
         ends = f"the work is ended, or none is needed (hostler node end-work {node.id} --reason …)"

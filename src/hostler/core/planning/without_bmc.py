@@ -74,9 +74,14 @@ def has_none(node: Node) -> bool:
     return not node.binding("bmc")
 
 
-def is_cut_off(node: Node) -> bool:
+def is_cut_off(context: DecisionContext, node: Node) -> bool:
     """Whether looks at its BMC say that it does not answer, or does not serve us."""
-    return any(c.type in ("bmc.unreachable", "bmc.refused") and c.unknown_since is None for c in node.conditions)
+    here = context.live.of(node.id)
+    return (
+        here.bmc_unreachable
+        or here.bmc_refused
+        or any(c.type in ("bmc.unreachable", "bmc.refused") and c.unknown_since is None for c in node.conditions)
+    )
 
 
 def agent_may_act(node: Node) -> bool:
@@ -88,7 +93,9 @@ def _why(context: DecisionContext, node: Node, recipe: Recipe) -> str:
     """Why the plan goes without a BMC, "" where it goes with it."""
     if has_none(node):
         return "the node has no BMC"
-    cut_off = recipe.name in _GOES_ON and is_cut_off(node) and context.live.of(node.id).heard and agent_may_act(node)
+    cut_off = (
+        recipe.name in _GOES_ON and is_cut_off(context, node) and context.live.of(node.id).heard and agent_may_act(node)
+    )
     return "its BMC does not serve us" if cut_off else ""
 
 
