@@ -1,7 +1,7 @@
 """Machines of five kinds around the real loop, and a person who types what is printed, word for word.
 
 A machine answers as its real driver does: a node without a BMC is refused with the driver's text, a dead BMC never
-answers, and an agent that may not act refuses. `Desk` sends each command line through the real CLI.
+answers, and an agent that may not act refuses. `Terminal` sends each command line through the real CLI.
 """
 
 import re
@@ -13,12 +13,15 @@ from typing import Any
 from aiohttp import web
 from msgspec.structs import replace
 
+from hostler.agent.machine import NEED_PERMISSION
+from hostler.agent.node_operations import KNOWN_KINDS
 from hostler.cli.exit_codes import ExitCode
 from hostler.controller.inputs import AgentHeard, Input, IntentAsked, NodeSeen, Observed, Replied
 from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.core.state.assets import Binding
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
+from hostler.core.state.live_state import AgentVerbs
 from hostler.core.state.model import Facts, Node, Outcome, Phase
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.operations import OPERATIONS
@@ -42,20 +45,6 @@ class Kind(StrEnum):
 
 
 KINDS = tuple(Kind)
-NEEDS_PERMISSION = frozenset(
-    {
-        "reboot",
-        "gpu_reset",
-        "reset_port",
-        "bmc_cold_reset",
-        "bug_report",
-        "sanitise",
-        "write_device_firmware",
-        "start_kubelet",
-        "stop_kubelet",
-    }
-)
-"""Operations that an agent started without --allow-actions refuses (`agent.machine`)."""
 NO_LEAVE: Facts = {"unread.erase": "this agent was started without --allow-actions"}
 BMC_DEAD = "cannot connect to host bmc:443"
 
@@ -82,6 +71,8 @@ class Machines(Drive):
 
     def _as_seen(self, one: Input) -> Input:
         """The look at a BMC as this kind of machine shows it."""
+        if isinstance(one, AgentHeard):
+            return replace(one, verbs=AgentVerbs(KNOWN_KINDS, () if self.kind.acts else NEED_PERMISSION))
         if not isinstance(one, NodeSeen) or not one.power:
             return one
         if self.kind in (Kind.none, Kind.bare):
@@ -107,7 +98,7 @@ class Machines(Drive):
         if kind.port == "agent" and send.how != "revoke":
             if not self.power.get(operation.node) or operation.node in self.silent:
                 return  # the order lies in its mailbox
-            if not self.kind.acts and operation.kind in NEEDS_PERMISSION and send.how == "perform":
+            if not self.kind.acts and operation.kind in NEED_PERMISSION and send.how == "perform":
                 said = f"{operation.kind}: this agent was started without --allow-actions"
                 self._answer(send, "refused", said)
                 return
@@ -159,8 +150,8 @@ def commands(text: str) -> list[str]:
     return [found.rstrip(" .:") for found in _COMMAND.findall(text)]
 
 
-class Desk:
-    """A person's desk: what they type goes through the real CLI to the real loop, and what is printed is kept."""
+class Terminal:
+    """A person's terminal: what they type goes through the real CLI to the real loop, and what is printed is kept."""
 
     def __init__(self, drive: Machines, api: FakeApi, capsys: Any) -> None:
         self.drive, self.printed, self._capsys, self._asked_for = drive, "", capsys, 0
@@ -170,7 +161,7 @@ class Desk:
         body, drive = asked.body, self.drive
         act = act_made(kind_named(verb_in(body["act"])), body["act"])
         self._asked_for += 1
-        named = (f"desk{self._asked_for}", act, body["target"], "ann", body["reason"], drive.now)
+        named = (f"terminal{self._asked_for}", act, body["target"], "ann", body["reason"], drive.now)
         intent = Intent(*named, dry_run=body.get("dry_run", False))
         reply: Reply = drive.step(IntentAsked(self._asked_for, intent)).replies[-1]
         view = {"granted": reply.granted, "text": reply.text, "detail": reply.detail}
@@ -224,9 +215,9 @@ class Desk:
 
 
 @contextmanager
-def a_desk(drive: Machines, monkeypatch: Any, tmp_path: Any, capsys: Any) -> Iterator[Desk]:
+def a_terminal(drive: Machines, monkeypatch: Any, tmp_path: Any, capsys: Any) -> Iterator[Terminal]:
     monkeypatch.setenv("HOSTLER_CONFIG", str(tmp_path / "contexts.json"))
     monkeypatch.delenv("HOSTLER_TOKEN", raising=False)
     with serving() as api:
         monkeypatch.setenv("HOSTLER_SERVER", api.url)
-        yield Desk(drive, api, capsys)
+        yield Terminal(drive, api, capsys)

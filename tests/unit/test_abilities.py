@@ -56,14 +56,16 @@ def told(drive: Drive, name: str) -> Ability:
 def test_each_means_in_each_state(bmc: str, agent: str) -> None:
     """Mutants: an unknown BMC counts as one that can; a silent agent as one that cannot; an old one as barred."""
     drive = a_drive(bmc, agent)
-    assert told(drive, "power_cycle").answer == OF_BMC[bmc]
+    power_cycle = OF_AGENT[agent] if bmc == "none" else OF_BMC[bmc]  # its restart stands for off and on
+    assert told(drive, "power_cycle").answer == power_cycle
+    assert told(drive, "power_off").answer == OF_BMC[bmc]
     assert told(drive, "reboot").answer == OF_AGENT[agent]
     assert told(drive, "bmc_reset").answer == OF_AGENT[agent]
     assert told(drive, "triage").answer is Answer.can
     context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
     excluded = excluded_remedies(context, drive.fleet.nodes["n"])
     assert ("power_cycle" in excluded, "reboot" in excluded) == (
-        OF_BMC[bmc] == "cannot",
+        power_cycle == "cannot",
         OF_AGENT[agent] == "cannot",
     )
     for name, one in excluded.items():
@@ -71,7 +73,9 @@ def test_each_means_in_each_state(bmc: str, agent: str) -> None:
         assert one.mend, f"{name} is excluded without a way out"
         assert "{" not in one.text
     waits = waits_for(context, drive.fleet.nodes["n"], "power_cycle")
-    assert (waits is not None) == (bmc == "dead"), "a BMC that nobody has looked at is found out by trying"
+    assert (waits is not None) == (bmc == "dead" or (bmc, agent) == ("none", "silent")), (
+        "a BMC that nobody has looked at is found out by trying"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -81,7 +85,7 @@ def test_every_recipe_has_an_answer(name: str) -> None:
 
 
 def test_what_a_person_has_to_do_names_the_node_and_the_command() -> None:
-    no_bmc, barred = told(a_drive("none", "may"), "power_cycle"), told(a_drive("none", "may not"), "reboot")
+    no_bmc, barred = told(a_drive("none", "may"), "power_off"), told(a_drive("none", "may not"), "reboot")
     assert no_bmc.text == (
         "power_off: no BMC of n is recorded; record its address: "
         "hostler node rebind n --kind bmc --value https://… --reason …"

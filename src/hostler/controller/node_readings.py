@@ -11,6 +11,7 @@ from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.own_conditions import certificate_expires
 from hostler.core.conditions.staleness import BMC_TOO_LARGE
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.policy.abilities import has_no_bmc
 from hostler.core.state import events as e
 from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.decision_context import DecisionContext
@@ -58,6 +59,8 @@ def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterato
     A new certificate that is shown before its renewal has told of it is no other's.
     """
     if seen.bmc_certificate and node.aside is not None and node.aside.kind == CERTIFY:
+        return
+    if has_no_bmc(node):  # a look that began before a person said so
         return
     silence = f"the BMC does not answer: {seen.bmc_says}" if seen.bmc_says else "the BMC does not answer"
     refusal = f"the BMC answers and cannot be used: {seen.bmc_refuses}"

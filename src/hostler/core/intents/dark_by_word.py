@@ -39,7 +39,7 @@ def demand_dark(ask: Ask[StartWork], node: Node) -> str:
         raise RefusalError(
             f"{node.id} is not seen powered off, and {why}: shut it down, pull all its power cords, then {cords}"
         )
-    if power not in ("", UNKNOWN):
+    if power not in ("", UNKNOWN) and node.binding("bmc"):
         raise RefusalError(f"the BMC of {node.id} says that its power is {power}: {_AGAIN}")
     if _may_run(ask, node):
         raise RefusalError(f"the agent of {node.id} was heard a moment ago, so it has power: {_AGAIN}")

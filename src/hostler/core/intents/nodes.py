@@ -17,7 +17,7 @@ from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET, Binding, nor
 from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
-from hostler.core.state.model import CheckResult, Node, Phase, Verdict
+from hostler.core.state.model import CheckResult, Condition, Node, Phase, Verdict
 from hostler.core.state.provider import PROVIDER, provider_problem
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
@@ -137,6 +137,8 @@ def rebind(ask: Ask[Rebind]) -> Granted:
         raise RefusalError(f"give kind (one of {', '.join(REBINDABLE)}) and value")
     if kind == MAC:
         return _bind_macs(ask, node)
+    if kind == "bmc" and value == NO_BMC:
+        return _without_bmc(ask, node)
     names = value.replace(",", " ").split() if kind in _SEVERAL else [value]
     value = " ".join(names)
     if kind == BMC_CERTIFICATE:
@@ -168,6 +170,30 @@ def _problem_of(kind: str, value: str, names: list[str]) -> str:
     if kind in _SEVERAL:
         return _SEVERAL[kind][0](names)
     return provider_problem(value) if kind == PROVIDER else outside_problem(kind, value)
+
+
+NO_BMC = "none"
+"""Value of a bmc binding by which a person says that the node has no BMC, or none that will serve again."""
+
+
+def _without_bmc(ask: Ask[Rebind], node: Node) -> Granted:
+    """The node has no BMC by a person's word: what a BMC alone could say of it is asked no longer."""
+    if ask.intent.bounds != Bounds():
+        raise RefusalError("only an operator of the whole cell may say that a node has no BMC")
+    if not node.binding("bmc"):
+        raise RefusalError(f"no BMC of {node.id} is recorded, so there is none to take away")
+    if node.under_way and OPERATIONS[node.under_way[0].kind].port == "bmc":
+        raise RefusalError(f"{node.id}: {node.under_way[0].kind} is under way; wait for it")
+    told = f"{ask.intent.person} says that {node.id} has no BMC: {ask.intent.reason}"[:500]
+    gone = (e.ConditionCleared(node.id, c.id, ask.intent.person, told) for c in node.conditions if _is_of_bmc(c))
+    bound = e.BindingChanged(node.id, Binding("bmc", "", ask.context.now))
+    back = f"hostler node rebind {node.id} --kind bmc --value https://… --reason …"
+    return f"{node.id} counts as a node without a BMC; {back} gives it one again", (bound, *gone)
+
+
+def _is_of_bmc(condition: Condition) -> bool:
+    """Whether the condition says how its BMC is, or what it alone shows."""
+    return condition.type.startswith("bmc.")
 
 
 def _bind_macs(ask: Ask[Rebind], node: Node) -> Granted:

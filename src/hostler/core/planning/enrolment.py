@@ -1,7 +1,7 @@
 """First step of a registered node: its bring-up begins, or it is adopted into service once its inventory is seen."""
 
-from hostler.core.planning import without_bmc
 from hostler.core.planning.outcomes import change_phase
+from hostler.core.policy.abilities import has_no_power
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state.decision_context import DecisionContext
@@ -26,7 +26,7 @@ def enrol(context: DecisionContext, node: Node) -> Answer:
             (Blocker("person", "operator", text, "a person adopts it (hostler adopt) or gives it a provisioner"),),
             until=None,
         )
-    if without_bmc.has_none(node) and not context.live.of(node.id).heard:
+    if has_no_power(node) and not context.live.of(node.id).heard:
         text = f"{node.id} has no BMC, so nobody but a person can switch it on; its agent is not heard"
         return Wait(
             "bring_up", (Blocker("person", "technician", text, "it is on, and its agent is heard"),), until=None

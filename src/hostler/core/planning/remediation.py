@@ -9,6 +9,8 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.staleness import doubts
 from hostler.core.planning.domain_plans import members, request_of
 from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.policy.abilities import Answer as Can
+from hostler.core.policy.abilities import ability, has_no_power
 from hostler.core.policy.budgets import reopens
 from hostler.core.policy.corroboration import uncorroborated_conditions
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
@@ -279,17 +281,24 @@ def _plan(context: DecisionContext, node: Node, need: Need, *, proposed: bool) -
 def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
     """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed.
 
-    None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on.
+    None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on. Where no
+    BMC can do it a person is paged at once, and again while the agent is heard and nobody has been asked.
     """
     dark = next((h for h in context.fleet.holds_of(node.id) if h.kind is HoldKind.power), None)
     frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
     if dark is None and (unknown := doubts(node, need.causes)):
         return Wait("power", tuple(unknown), until=None)
+    paged = tuple(_paged(context, node, need))
     if dark is None:
         reason = f"protective power-off: {need.rule}; only a named person powers it on again"
         hold = Hold(f"{node.id}-power", node.scope, HoldKind.power, OWNER, reason, context.now)
         # The plan first: what it was decided on is the state before its own hold.
-        return Act((record(context, node, RECIPES[need.remedy], frame), e.HoldPlaced(hold)))
+        plans = () if has_no_power(node) else (record(context, node, RECIPES[need.remedy], frame),)
+        return Act((*plans, e.HoldPlaced(hold), *paged))
+    if paged:
+        return Act(paged)
+    if has_no_power(node):
+        return None
     tried = [a for a in node.attempts if a.remedy == need.remedy]
     if tried and not tried[-1].failed and context.live.of(node.id).power != ON:
         return None
@@ -307,3 +316,29 @@ def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
         )
         return Wait("power", (held(dark), blocker), until=rested)
     return Act((record(context, node, RECIPES[need.remedy], frame),))
+
+
+def _paged(context: DecisionContext, node: Node, need: Need) -> Iterator[e.TicketOpened]:
+    """The page of a person who cuts the power by hand, where no BMC is known to do it and nobody is asked yet."""
+    power, here = ability(context, node, "power_off"), context.live.of(node.id)
+    by_hand = power.answer is Can.cannot or power.silent
+    dark = any(h.kind is HoldKind.power for h in context.fleet.holds_of(node.id))
+    asked = any(t.action == need.remedy for t in context.fleet.tickets_about(node.id))
+    if not by_hand or asked or (dark and not here.heard):
+        return
+    identity = f"{node.id}-t{context.fleet.cell.seq}"
+    cut = f"cut its power by hand NOW, then close this ticket (hostler ticket close {identity} --reason …)"
+    summary = f"{node.id}: {need.rule}, and Hostler cannot switch it off: {power.why}; {cut}"
+    yield e.TicketOpened(
+        Ticket(
+            identity,
+            node.id,
+            "stuck",
+            summary[:500],
+            context.now,
+            fault=need.rule,
+            action=need.remedy,
+            owner="technician",
+            due=DUE_NOW,
+        )
+    )

@@ -4,7 +4,7 @@ A restart by the node's agent stands for off and on: the boot id proves it. An a
 machine is on. What only a BMC could do or show is left out, and the plan says which proof was not to be had: what is
 not named there was proven as on any other node.
 
-Two ways lead here, and a BMC that is sound is on neither. A node without a BMC's address has none: every recipe goes
+A provider that has the machine's power switches it as a BMC does. Two ways lead here, and a BMC that is sound is on neither. A node without a BMC's address has none: every recipe goes
 this way. A BMC that is silent or refuses us is still the node's: only the phases' own work and a return to service go
 on without it, only where the agent is heard, and only for power. What a BMC writes or lists of firmware stays a step of
 its own, and fails there.
@@ -17,12 +17,14 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.hardware_match import hidden_aspects
 from hostler.core.conditions.sku_match import hidden_kinds
+from hostler.core.policy.abilities import Answer, ability, has_no_bmc
 from hostler.core.state import operations as op
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.hardware import AGENT, UNREAD
 from hostler.core.state.model import Node, Step
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.provider import has_provider_alone
 from hostler.core.tables.recipes import Recipe
 
 Laid = tuple[Step, str]
@@ -47,7 +49,7 @@ _OF_BMC = {
 _OF_POWER = frozenset({"power_off", "power_on", *_CYCLES})
 
 
-class Fitted(Struct, frozen=True):
+class StepsWithoutBmc(Struct, frozen=True):
     """Steps that the node can take, the proofs that are not to be had on it, and the rules that fit these steps."""
 
     laid: tuple[Laid, ...]
@@ -55,55 +57,56 @@ class Fitted(Struct, frozen=True):
     rules: PlanRules
 
 
-def fitted(context: DecisionContext, node: Node, recipe: Recipe, laid: tuple[Laid, ...]) -> Fitted:
+def fitted(context: DecisionContext, node: Node, recipe: Recipe, laid: tuple[Laid, ...]) -> StepsWithoutBmc:
     """The steps as the node can take them; as they are where a BMC serves it."""
     why = _why(context, node, recipe)
     if not why:
-        return Fitted(laid, (), recipe.rules)
+        return StepsWithoutBmc(laid, (), recipe.rules)
     missing = dict.fromkeys(_hidden(context, node, laid))
-    kept = tuple(_without_lists(laid, missing, every=not node.binding("bmc")))
+    kept = tuple(_without_lists(node, laid, missing))
+    if has_provider_alone(node):
+        return StepsWithoutBmc(kept, tuple(f"{one}: {why}" for one in missing), recipe.rules)
     steps = tuple(_powered(_Way(context, node, recipe), kept, missing))
     rules = recipe.rules
     if rules.cures == "power_on" and any(step.operation == "reboot" for step, _ in steps):
         rules = replace(rules, cures="reboot")
-    return Fitted(steps, tuple(f"{one}: {why}" for one in missing), rules)
-
-
-def has_none(node: Node) -> bool:
-    """Whether the node has no BMC, as far as anybody has said."""
-    return not node.binding("bmc")
+    return StepsWithoutBmc(steps, tuple(f"{one}: {why}" for one in missing), rules)
 
 
 def is_cut_off(context: DecisionContext, node: Node) -> bool:
-    """Whether looks at its BMC say that it does not answer, or does not serve us."""
-    here = context.live.of(node.id)
-    return (
-        here.bmc_unreachable
-        or here.bmc_refused
-        or any(c.type in ("bmc.unreachable", "bmc.refused") and c.unknown_since is None for c in node.conditions)
-    )
+    """Whether the node's BMC is known not to answer, or not to serve us. One that nobody has looked at is neither."""
+    power = ability(context, node, "power_off")
+    return power.silent or power.answer is Answer.cannot
 
 
-def agent_may_act(node: Node) -> bool:
-    """Whether its agent has not said that it was started without leave to act."""
-    return "--allow-actions" not in dict(node.hardware).get(f"{AGENT}/{UNREAD}erase", "")
+def agent_may_act(context: DecisionContext, node: Node) -> bool:
+    """Whether its agent may restart the node, as far as it has told; what it told of itself last is on record."""
+    told = dict(node.hardware).get(f"{AGENT}/{UNREAD}erase", "")
+    barred = context.live.of(node.id).verbs is None and "--allow-actions" in told
+    return not barred and ability(context, node, "reboot").answer is not Answer.cannot
 
 
 def _why(context: DecisionContext, node: Node, recipe: Recipe) -> str:
     """Why the plan goes without a BMC, "" where it goes with it."""
-    if has_none(node):
+    if has_no_bmc(node):
         return "the node has no BMC"
     cut_off = (
-        recipe.name in _GOES_ON and is_cut_off(context, node) and context.live.of(node.id).heard and agent_may_act(node)
+        recipe.name in _GOES_ON
+        and is_cut_off(context, node)
+        and context.live.of(node.id).heard
+        and agent_may_act(context, node)
     )
     return "its BMC does not serve us" if cut_off else ""
 
 
-def _without_lists(laid: tuple[Laid, ...], missing: dict[str, None], *, every: bool) -> Iterator[Laid]:
+def _without_lists(node: Node, laid: tuple[Laid, ...], missing: dict[str, None]) -> Iterator[Laid]:
     """The steps without those that a BMC alone carries out; where one is away, its firmware stays to be seen to."""
+    every, by_provider = has_no_bmc(node), has_provider_alone(node)
     for step, undo in laid:
         lost = _OF_BMC.get(step.operation)
         reads_only = isinstance(step.act, op.VerifyFirmware) and not step.act.wanted
+        if step.operation == "set_boot_network" and by_provider:
+            lost = None
         spared = lost is None or not (every or reads_only or not lost or step.operation == "collect_inventory")
         if spared:
             yield step, undo
@@ -166,7 +169,7 @@ def _restart(way: _Way, missing: dict[str, None]) -> Iterator[Laid]:
         yield from (way.step(op.RestartNode(), _RESTART_S), way.step(op.WaitBoot(), _BOOT_S))
         return
     yield way.step(op.WaitAgent(), _HEARD_S)
-    if not agent_may_act(way.node):
+    if not agent_may_act(way.context, way.node):
         missing.setdefault("a restart, which its agent may not carry out either")
         return
     missing.setdefault("a power cycle, in place of which its agent restarts it")

@@ -75,7 +75,7 @@ def remedy_ability(context: DecisionContext, node: Node, name: str) -> Ability:
 
     Optional steps are passed over, and a check that nobody answers leaves its step open: neither excludes a remedy.
     """
-    found = [ability(context, node, kind) for kind in _needed(name)]
+    found = [ability(context, node, kind) for kind in _needed(node, name)]
     return next((one for wanted in _WORST for one in found if one.answer is wanted), CAN)
 
 
@@ -96,12 +96,27 @@ def waits_for(context: DecisionContext, node: Node, name: str) -> Blocker | None
 _WORST = (Answer.cannot, Answer.unknown)
 
 
-def _needed(name: str) -> Iterator[str]:
-    """Kinds of operation without which the recipe fails; those that depend on a node's SKU are not among them."""
+def has_no_bmc(node: Node) -> bool:
+    """Whether no BMC of the node is recorded, and no Ironic has one."""
+    return not node.binding("bmc") and node.provisioner != PROVISIONER
+
+
+def has_no_power(node: Node) -> bool:
+    """Whether nothing that is recorded switches the node off and on: neither a BMC nor a provider."""
+    return has_no_bmc(node) and not has_provider_alone(node)
+
+
+def _needed(node: Node, name: str) -> Iterator[str]:
+    """Kinds of operation without which the recipe fails; those that depend on a node's SKU are not among them.
+
+    Of a node that nothing switches its agent's restart stands for off and on (`planning.without_bmc`).
+    """
+    kinds = [step.act.kind for step in RECIPES[name].steps]
+    restarts = has_no_power(node) and "power_off" in kinds and "power_on" in kinds
     for step in RECIPES[name].steps:
         row = OPERATIONS[step.act.kind]
         if not step.optional and not row.answers and row.port != "present" and step.each in ("", "firmware", "link"):
-            yield step.act.kind
+            yield "reboot" if restarts and row.kind in ("power_off", "power_on") else row.kind
 
 
 DISTURBING = tuple(name for name, recipe in RECIPES.items() if recipe.act_class is None or recipe.disruptive)

@@ -140,8 +140,8 @@ RECIPES: dict[str, Recipe] = {
             "bmc_reset",
             (StepRow(op.BmcColdReset(), 120), StepRow(op.WaitBmc(), 900)),
             rules=PlanRules(cures="bmc_cold_reset"),
-            last_resort="what is left is AC power: drain it (hostler node drain {node} --reason …), switch its "
-            "supplies' outlets off and on or pull the cords",
+            last_resort="what is left is AC power: drain it (hostler node drain {node} --reason …), switch its outlets "
+            "or pull its cords; or go on without (hostler node rebind {node} --kind bmc --value none --reason …)",
         ),
         # of the switch's end of a link that only this node's work uses: off unless a rule of the policy names it
         Recipe(
