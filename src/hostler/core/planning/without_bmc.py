@@ -4,10 +4,10 @@ A restart by the node's agent stands for off and on: the boot id proves it. An a
 machine is on. What only a BMC could do or show is left out, and the plan says which proof was not to be had: what is
 not named there was proven as on any other node.
 
-A provider that has the machine's power switches it as a BMC does. Two ways lead here, and a BMC that is sound is on neither. A node without a BMC's address has none: every recipe goes
-this way. A BMC that is silent or refuses us is still the node's: only the phases' own work and a return to service go
-on without it, only where the agent is heard, and only for power. What a BMC writes or lists of firmware stays a step of
-its own, and fails there.
+A provider that has the machine's power switches it as a BMC does. Two ways lead here, and a BMC that is sound is on
+neither. A node without a BMC's address has none: every recipe goes this way. A BMC that is silent or refuses us is
+still the node's: only the phases' own work and a return to service go on without it, only where the agent is heard, and
+only for power. What a BMC writes or lists of firmware stays a step of its own, and fails there.
 """
 
 from collections.abc import Iterator
