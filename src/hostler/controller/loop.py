@@ -15,7 +15,7 @@ from hostler.controller.boot_replies import answered
 from hostler.controller.company_calls import called
 from hostler.controller.observation_intake import caused_by, received_at, see_devices, unread
 from hostler.controller.rack_turns import ROUNDS, RackTurns
-from hostler.controller.reply_effect import again
+from hostler.controller.reply_effect import sent_again
 from hostler.controller.report_intake import cause_of, of_report, waiting_for
 from hostler.controller.startup import first_words, of_clock
 from hostler.controller.step_output import Reply, Send, StepOutput
@@ -299,7 +299,7 @@ class Controller:
                 if how == "observe":
                     self._draft.sends.append(Send("observe", operation, node))
                 elif how == "perform":
-                    self._emit(e.OperationStarted(again(operation, node, self._now)), "clock")
+                    self._emit(sent_again(self.fleet, operation, node, self._now), "clock")
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hostler.controller.check_verdicts import checked, idle_checked
 from hostler.controller.observation_intake import of_observation
-from hostler.controller.reply_effect import ReplyEffect, again
+from hostler.controller.reply_effect import WITHHELD, ReplyEffect, sent_again, withheld
 from hostler.controller.scheduler_views import unlist
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.hardware_changes import of_hardware
@@ -47,7 +47,7 @@ def of_reply(context: DecisionContext, node: Node, outcome: Outcome) -> ReplyEff
         return ReplyEffect(observe=True)
     if operation.kind == IDLE_CHECK:
         return ReplyEffect(idle_checked(context, node, operation, outcome))
-    if outcome.result == "not_done":
+    if outcome.result in ("not_done", WITHHELD):
         return _not_done(context, node, operation, outcome)
     if operation.kind == "run_checks":
         return checked(context, node, operation, outcome)
@@ -61,10 +61,12 @@ def of_reply(context: DecisionContext, node: Node, outcome: Outcome) -> ReplyEff
 
 def _not_done(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     row = OPERATIONS[operation.kind]
+    if outcome.result == WITHHELD:
+        return ReplyEffect((withheld(operation, outcome.detail),))
     if row.repeatable and operation.attempt > 1:
         return ReplyEffect(resend=True)
     if row.repeatable:
-        return ReplyEffect((e.OperationStarted(again(operation, node, context.now)),))
+        return ReplyEffect((sent_again(context.fleet, operation, node, context.now),))
     said = f": {outcome.detail}" if outcome.detail else ""
     failed = Outcome(operation.id, node.id, "failed", f"observed not to have happened{said}", outcome.facts)
     return ReplyEffect(conclude(context, node, operation, failed))

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from hostler.controller.agenda import OBSERVED_WITHIN, Agenda
-from hostler.controller.reply_effect import ReplyEffect
+from hostler.controller.reply_effect import WITHHELD, ReplyEffect
 from hostler.controller.step_output import Send
 from hostler.core.planning import rack_bring_up
 from hostler.core.planning.rack_bring_up import failed, next_rack_step, seat_of
 from hostler.core.policy import rack_faults
+from hostler.core.policy.presuppositions import missing
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE, Asset, Binding, Position
 from hostler.core.state.decision_context import DecisionContext
@@ -102,7 +103,7 @@ class RackTurns:
             if how == "observe":
                 found.append(send(context, "observe", operation))
             elif how == "perform" and rack is not None:
-                self._record((e.AssetOperationStarted(rack.name, once_more(context, operation)),), "clock")
+                self._record(sent_again(context, rack, operation), "clock")
         return found
 
     def forward(self, context: DecisionContext) -> None:
@@ -181,14 +182,16 @@ def of_reply(context: DecisionContext, rack: Rack, outcome: Outcome, *, taken_ov
     """
     operation = next((one for one in rack.operations if one.id == outcome.operation), None)
     if operation is None or outcome.attempt != operation.attempt:
-        return ReplyEffect(_late(rack, outcome))
+        return ReplyEffect(_late(context, rack, outcome))
     if outcome.result in ("unknown", "busy"):
         return ReplyEffect(observe=True)
+    if outcome.result == WITHHELD:
+        return ReplyEffect(_withheld(context, rack, operation, outcome.detail))
     repeatable = OPERATIONS[operation.kind].repeatable
     if outcome.result == "not_done" and (repeatable or (taken_over and operation.attempt == 1)):
         if operation.attempt > 1:
             return ReplyEffect(resend=True)
-        return ReplyEffect((e.AssetOperationStarted(rack.name, once_more(context, operation)),))
+        return ReplyEffect(sent_again(context, rack, operation))
     result = outcome.result if outcome.result in ("done", "failed", "refused") else "failed"
     said = outcome.detail if outcome.result != "not_done" else f"observed not to have happened: {outcome.detail}"
     facts = outcome.facts
@@ -223,17 +226,28 @@ def _certified(context: DecisionContext, asset: Asset, outcome: Outcome) -> tupl
     return (e.AssetRebound(asset.id, Binding(BMC_CERTIFICATE, certificate, context.now)),)
 
 
-def once_more(context: DecisionContext, operation: Operation) -> Operation:
-    """The same operation, to be sent once more."""
-    return replace(operation, started=context.now, attempt=operation.attempt + 1)
+def sent_again(context: DecisionContext, rack: Rack, operation: Operation) -> tuple[e.Event, ...]:
+    """The same operation, sent once more; its end where what it presupposes is gone meanwhile."""
+    if found := missing(context.fleet, operation, context.now):
+        return _withheld(context, rack, operation, found[0].text)
+    once_more = replace(operation, started=context.now, attempt=operation.attempt + 1)
+    return (e.AssetOperationStarted(rack.name, once_more),)
 
 
-def _late(rack: Rack, outcome: Outcome) -> tuple[e.Event, ...]:
+def _withheld(context: DecisionContext, rack: Rack, operation: Operation, why: str) -> tuple[e.Event, ...]:
+    """The end of an act that was not sent: a bring-up asks for it again once that stands, a person does."""
+    said, asset = f"not sent: {why}"[:500], context.fleet.assets[operation.node]
+    ended = e.AssetOperationFinished(rack.name, operation.node, operation.id, operation.kind, "refused", said)
+    return (ended,) if operation.plan else (ended, *_power_told(asset, operation, "refused", said))
+
+
+def _late(context: DecisionContext, rack: Rack, outcome: Outcome) -> tuple[e.Event, ...]:
     """An operation that was given up has been answered after all: nothing of it lands later."""
     known = next((one for one in rack.settling if (one.id, one.attempt) == (outcome.operation, outcome.attempt)), None)
     if known is None or outcome.result not in ("done", "failed", "refused"):
         return ()
-    return (e.AssetOperationSettled(rack.name, known.node, known.id, f"answered late: {outcome.result}"),)
+    settled = e.AssetOperationSettled(rack.name, known.node, known.id, f"answered late: {outcome.result}")
+    return (settled, *rack_faults.off_again(context, known))
 
 
 def _told(rack: Rack, answer: Wait | Rest, context: DecisionContext) -> tuple[e.Event, ...]:

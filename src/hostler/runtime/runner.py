@@ -15,6 +15,7 @@ from typing import Any
 from prometheus_client import Histogram
 
 from hostler.controller.inputs import AgentHeard, BootAsked, FellowsSeen, Input, IntentAsked, Observed, Replied
+from hostler.controller.reply_effect import last_look
 from hostler.controller.step_output import Reply, Send
 from hostler.core.boot.boot_decision import BootRequest
 from hostler.core.conditions.known_inventory import still_known
@@ -316,14 +317,17 @@ class Cell:
     async def passes(self, send: Send) -> bool:
         """Wait for the lease and, after a takeover, for what the one before may have sent; then look again.
 
-        The operation must still stand recorded as it was.
+        The operation must still stand recorded as it was, and so must what it presupposes: much is recorded meanwhile.
         """
         while self._is_current(send):
             wait_s = 0.0 if self.may_send() else TICK_S
             if _disturbs(send):
                 wait_s = max(wait_s, self._quiet_until - boottime())
             if wait_s <= 0.0:
-                return True
+                kept = last_look(self.view, send, self.now())
+                if kept is not None:
+                    self.replied(kept)
+                return kept is None
             await asyncio.sleep(min(wait_s, TICK_S))
         return False
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from hostler.controller.cell_clock import CellClock
 from hostler.controller.inputs import ClockSeen, FellowsSeen, Input, Replied, Tick
 from hostler.controller.loop import Controller
+from hostler.controller.reply_effect import last_look
 from hostler.controller.step_output import Send, StepOutput
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.events import Record
@@ -269,6 +270,9 @@ class Drive:
             who.lease.renewed(self._moment - self._moment % TERMS.renew_s)
         if who.lease.margin(self._moment) <= 0:
             self.fenced += 1
+            return
+        if (kept := last_look(who.controller.fleet, send, who.controller.now)) is not None:
+            self.world.site.tell(Replied(kept))
             return
         self.world.actuators.take(send, who.epoch)
 

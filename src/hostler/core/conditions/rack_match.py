@@ -21,7 +21,7 @@ STALE = timedelta(hours=2)
 """A look that is older says nothing about now."""
 _WELL = frozenset({"ok"})
 _NAMED = 4
-COMPUTE = "compute trays"
+COMPUTE, LEAK_DETECTORS = "compute trays", "leak detectors"
 _BEHIND = frozenset({Phase.production})
 """Phases of a compute tray that has come through its tests."""
 
@@ -204,8 +204,11 @@ def health_gaps(asset: Asset) -> Iterator[RackGap]:
 
 
 def _versions(asset: Asset, manifest: RackManifest) -> Iterator[RackGap]:
-    """Components that run another version than the bundle has, or show none."""
+    """Components that run another version than the bundle has, or show none; an asset that was left switched off."""
     look = asset.look
+    if asset.dark:
+        told = f"{asset.id} is switched off: a bring-up ended between its power off and on"
+        yield RackGap(told, about=asset.id, firmware=True)
     if look is None or look.why:
         return
     for name, wanted in sorted(wanted_firmware(manifest, asset.kind).items()):
@@ -281,7 +284,7 @@ def _is_fresh(look: AssetLook, now: datetime) -> bool:
 STAGES: dict[str, Callable[[RackPlace, datetime], Iterator[RackGap]]] = {
     "power shelves": _power,
     "coolant units": _coolant,
-    "leak detectors": _leaks,
+    LEAK_DETECTORS: _leaks,
     "switch trays": _trays,
     "fabric managers": _control,
     COMPUTE: _compute,

@@ -13,6 +13,7 @@ from hostler.core.intents.racks import asset_of
 from hostler.core.policy import rack_faults
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.holds_and_pauses import restored, worked_on
+from hostler.core.policy.presuppositions import wet
 from hostler.core.state import asset_operations
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset
@@ -66,6 +67,9 @@ def _wet(context: DecisionContext, asset: Asset) -> Iterator[str]:
     if busy := asset_operations.under_way(context.fleet, asset):
         shown = f"hostler rack get {asset.position.rack}"
         yield f"{busy.kind} of {asset.id} is under way; say so once it has ended ({shown})"
+    beside = wet(context.fleet, replace(asset, state=IN_SERVICE), context.now, bring_up=False)
+    for found in beside if asset.state == OFF else ():
+        yield f"{asset.id} is not powered on: {found.text}; {again}"
     request = DisruptionRequest("power_on", ActClass.bring_up, (), scope=asset.scopes[0], beside=asset.scopes)
     for blocker in (*restored(context, request), *worked_on(context, request)):
         yield f"{blocker.text}; it goes on when {blocker.ends_when}"

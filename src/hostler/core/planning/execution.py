@@ -15,8 +15,9 @@ from hostler.core.planning.remediation import protect
 from hostler.core.planning.step_operation import start
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import GUARDS, blockers
-from hostler.core.policy.holds_and_pauses import held, scopes
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incidents import holding
+from hostler.core.policy.presuppositions import sendable
 from hostler.core.policy.remedy_escalation import Need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
@@ -55,7 +56,7 @@ def _forward(context: DecisionContext, node: Node, plan: Plan) -> Answer:
         return Wait(plan.name, late, until=None)
     if plan.index >= len(plan.steps):
         return Act(complete(context, node, plan))
-    return _step(context, node, plan)
+    return sendable(context, plan.name, _step(context, node, plan))
 
 
 def _protection(context: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer | None:
@@ -183,26 +184,14 @@ def _cordoned_by_person(context: DecisionContext, node: Node) -> bool:
 
 
 def _preconditions(context: DecisionContext, node: Node, plan: Plan, row: OperationKind) -> tuple[Blocker, ...]:
+    """Blockers by others; what the act itself presupposes is asked of each answer (`policy.presuppositions`)."""
     found: list[Blocker] = []
     if "drained" in row.needs and not plan.disruptive:
         found.extend(undrained(context, node, plan))
-    if "power" in row.needs or ("power_off" in row.needs and plan.act_class is not ActClass.protective):
-        found.extend(_dark(context, node, "power" in row.needs))
     if plan.act_class is ActClass.bring_up and GUARDS["pause"][ActClass.bring_up]:
         request = DisruptionRequest(plan.name, plan.act_class, (node,), approved=True)
         found.extend(b for b in blockers(context, request) if b.kind in ("hold", "pause", "brake"))
-    if row.port == "bmc":
-        found.extend(
-            Blocker("operation", o.id, f"{o.kind} may still take effect", "its settle time is over")
-            for o in node.settling
-            if OPERATIONS[o.kind].port == "bmc" and plan.act_class is not ActClass.protective
-        )
     return (*found, *boot_media.ejecting(node, row.kind))
-
-
-def _dark(context: DecisionContext, node: Node, powers_on: bool) -> list[Blocker]:
-    kinds = (HoldKind.physical_work, HoldKind.power) if powers_on else (HoldKind.physical_work,)
-    return [held(h) for h in context.fleet.holds_on(scopes(context.fleet, node)) if h.kind in kinds]
 
 
 _PRESENT = {

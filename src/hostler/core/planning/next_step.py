@@ -15,7 +15,7 @@ from hostler.core.planning.person_waits import waits_for_person
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import answered, needed, protect
 from hostler.core.planning.restore_freeze import standing_still
-from hostler.core.policy import condition_tickets
+from hostler.core.policy import condition_tickets, presuppositions
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.remedy_escalation import Need, is_lemon, ladder_changes_at
@@ -40,9 +40,9 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
     answer = idle_checks.beside(context, node, condition_tickets.beside(context, node, answer))
     answer = cords.beside(context, node, answer)
     answer = standing_still(context, node, need, evidence_keeping.beside(context, node, answer))
-    answer = bmc_side_work.beside(context, node, answer)
+    answer = rejoin_guard.beside(context, node, bmc_side_work.beside(context, node, answer))
     doing = node.plan.name if node.plan else node.phase.value
-    return writable(context, doing, rejoin_guard.beside(context, node, answer))
+    return presuppositions.sendable(context, doing, writable(context, doing, answer))
 
 
 def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:

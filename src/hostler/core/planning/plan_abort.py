@@ -87,7 +87,7 @@ def abort_at_boundary(context: DecisionContext, node: Node, plan: Plan, need: Ne
     return soonest(context.now, release, graver)
 
 
-_OTHERS = ("hold", "pause", "brake", "restored")
+_OTHERS = ("hold", "pause", "brake", "restored", "danger")
 """Blockers that keep a phase's own work from its next step: its time is not used by it meanwhile."""
 
 
@@ -111,7 +111,7 @@ def _turns_back(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Eve
     if plan.causes and not domain_plans.stands(context.fleet, node, plan):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
     request = DisruptionRequest(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
-    stops = [b for b in blockers(context, request) if b.kind in ("hold", "pause", "brake", "incident")]
+    stops = [b for b in blockers(context, request) if b.kind in ("hold", "pause", "brake", "incident", "danger")]
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return yielded_places.give_way(context, node, plan)

@@ -17,7 +17,8 @@ from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import restored_at
-from hostler.core.policy.rack_faults import is_own_hold
+from hostler.core.policy.presuppositions import sendable
+from hostler.core.policy.rack_faults import is_own_hold, off_again
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset
 from hostler.core.state.cases import DUE_DAY, Ticket
@@ -60,6 +61,8 @@ def next_rack_step(context: DecisionContext, rack: Rack) -> Answer:
         return _outstanding(context, rack, run, operation)
     step = run.steps[run.index]
     limit = run.since + timedelta(seconds=step.deadline_s)
+    if leaked := _leaked(context.fleet, run):
+        return Act(failed(context, run, rack_match.not_yet_sound(leaked), leaked.id))
     answer = _stopped_or_on(context, rack, run, step)
     if isinstance(answer, Wait) and limit <= context.now:
         return Act(failed(context, run, _why_late(step, answer)))
@@ -71,6 +74,7 @@ def _by_itself(context: DecisionContext, rack: Rack) -> Iterator[e.Event]:
     for one in rack.settling:
         if one.deadline <= context.now:
             yield e.AssetOperationSettled(rack.name, one.node, one.id, "its settle time is over")
+            yield from off_again(context, one)
     for late in rack.operations:
         if late.plan == "" and late.deadline <= context.now and not _is_looked_at(context, late):
             yield _given_up(context, rack, late)
@@ -117,7 +121,8 @@ def _write(context: DecisionContext, rack: Rack, run: RackRun, place: RackPlace)
         return Act((e.RackActDone(run.rack, run.id, run.acted + 1),))
     if found := tuple(_stops(context, rack, place, asset)):
         return Wait(step.name, found, until=None)
-    return Act((e.AssetOperationStarted(run.rack, _operation(context, run, act)),))
+    begun = Act((e.AssetOperationStarted(run.rack, _operation(context, run, act)),))
+    return sendable(context, step.name, begun)
 
 
 def _operation(context: DecisionContext, run: RackRun, act: AssetAct) -> Operation:
@@ -133,7 +138,7 @@ def _operation(context: DecisionContext, run: RackRun, act: AssetAct) -> Operati
 
 
 def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset) -> Iterator[Blocker]:
-    """Blockers of an act on an asset: guards, work that depends on it, what may still land."""
+    """Blockers of an act on an asset by others: guards, work that depends on it, what is under way beside it."""
     radius = (context.fleet.nodes[i] for i in blast_radius(context.fleet, asset.id).nodes)
     nodes = tuple({node.id: node for node in (*place.nodes, *radius)}.values())
     request = DisruptionRequest(BRING_UP, ActClass.bring_up, nodes, scope=Scope(RACK, rack.name), beside=asset.scopes)
@@ -150,10 +155,14 @@ def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset)
         if busy.node == asset.id:
             text = f"{busy.kind} of {asset.id} is under way beside the bring-up"
             yield Blocker("operation", busy.id, text, "its outcome is known")
-    for late in rack.settling:
-        if late.node == asset.id:
-            text = f"{late.kind} of {asset.id} may still take effect"
-            yield Blocker("operation", late.id, text, "its settle time is over")
+
+
+def _leaked(fleet: Fleet, run: RackRun) -> Asset | None:
+    """The asset that has leaked since the rack's detectors were dry: what the rest of the bring-up rests on is gone."""
+    dry = next((i for i, step in enumerate(run.steps) if step.stage == rack_match.LEAK_DETECTORS), len(run.steps))
+    if run.index <= dry:
+        return None  # that step waits for it
+    return next((asset for asset in fleet.assets_of(run.rack) if rack_match.not_yet_sound(asset)), None)
 
 
 def _outstanding(context: DecisionContext, rack: Rack, run: RackRun, operation: Operation) -> Answer:

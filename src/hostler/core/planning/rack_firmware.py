@@ -29,11 +29,13 @@ def acts_of(place: rack_match.RackPlace, kind: AssetKind) -> Iterator[AssetAct]:
 def _of_asset(manifest: RackManifest, asset: Asset) -> Iterator[AssetAct]:
     found = sorted(_due(manifest, asset), key=lambda one: (one[2].order, one[0]))
     due = [one for one in found if not is_system(one[0])]
+    if asset.dark:  # an earlier bring-up ended between off and on
+        yield AssetAct(asset.id, op.PowerOn(), _POWER_S)
     if due:
         yield from _by_bmc(asset, due)
     for name, version, how in (one for one in found if is_system(one[0])):
         good = (version, *how.allowed)
-        if asset.look is None or not rack_match.running(asset.look, name):
+        if not asset.dark and (asset.look is None or not rack_match.running(asset.look, name)):
             yield AssetAct(asset.id, op.PowerOn(), _POWER_S)
         yield AssetAct(asset.id, op.FetchSystemImage(version, how.image, how.sha256, good), _FETCH_S)
         cycle = how.activate if how.activate in TRAY_CYCLES else ""

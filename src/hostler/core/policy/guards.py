@@ -13,6 +13,7 @@ from hostler.core.policy.holds_and_pauses import paused, restored, stopped_by_ho
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.maintenance_windows import outside_window
 from hostler.core.policy.pool_modes import only_observed
+from hostler.core.policy.presuppositions import endangered
 from hostler.core.policy.storm_brake import braked
 from hostler.core.state import remediators
 from hostler.core.state.decision_context import DecisionContext
@@ -28,6 +29,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
         ("hold", False, False, True, True, True, True),
         ("remediator", False, False, True, True, False, False),
         ("binding", False, False, True, True, True, False),
+        ("danger", False, False, True, True, True, False),
         ("incident", False, False, True, True, False, False),
         ("physical_work", False, False, True, True, True, True),
         ("budget", False, False, True, True, True, False),
@@ -38,8 +40,8 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
     )
 }
 """Guard → class → whether the guard is asked. Workloads consent in `workload_consent.may_disturb`, asked at the drain;
-for a physical-work hold, easing passes but its power stays off (`operations.OperationRow.needs` "power"). Idle checks
-have limits and a mode of their own (`planning.idle_checks`)."""
+for a physical-work hold, easing passes but its power stays off: what an act itself presupposes is asked of each before
+it is sent (`policy.presuppositions`). Idle checks have limits and a mode of their own (`planning.idle_checks`)."""
 
 
 def blockers(context: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:
@@ -68,6 +70,11 @@ def _binding(_context: DecisionContext, request: DisruptionRequest) -> list[Bloc
     return [found for node in request.nodes if (found := misbound(node)) is not None]
 
 
+def _danger(_context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Refuses what would give power to a node that leaks or is too hot: half-way it would be left dark."""
+    return [found for node in request.nodes for found in endangered(node, request.remedy)]
+
+
 def incident_holds(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """The shared part is dealt with first: remedies of single nodes for what an incident explains wait."""
     if context.fleet.incidents.bare:
@@ -85,6 +92,7 @@ _ANSWERS: dict[str, Answer] = {
     "hold": stopped_by_hold,
     "remediator": _remediator,
     "binding": _binding,
+    "danger": _danger,
     "physical_work": worked_on,
     "incident": incident_holds,
     "budget": over_budget,

@@ -5,7 +5,7 @@ asset, so the same fault has one of each, and both end with the look that shows 
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -20,10 +20,11 @@ from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.cases import DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Phase
+from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Operation, Phase
 from hostler.core.state.operations import SwitchOff
 from hostler.core.state.racks import IN_SERVICE, LEAKED, OFF, RackManifest
 from hostler.core.state.scopes import RACK, Scope
+from hostler.core.tables.operations import OPERATIONS
 
 FAULT = "rack_fault"
 """The kind of ticket about a shelf, coolant unit or switch tray in service."""
@@ -188,11 +189,28 @@ def _protect(
 
 
 def _switch_off(context: DecisionContext, asset: Asset) -> Iterator[e.Event]:
-    """Protection asks no guard: it is recorded and sent, unless the tray is off or more than a renewal under way."""
-    busy = asset_operations.under_way(context.fleet, asset, but=(RENEW, CERTIFY)) is not None
-    if asset.state == OFF or busy or not asset.position.rack:
+    """Protection asks no guard and waits for no act: what is under way on the tray is given up, and may land late."""
+    rack = context.fleet.racks.get(asset.position.rack)
+    busy = [one for one in (rack.operations if rack is not None else ()) if one.node == asset.id]
+    protects = any(one.kind == "power_off" and not one.plan for one in busy)
+    if asset.state == OFF or protects or not asset.position.rack:
         return
+    for one in busy:
+        if one.kind not in (RENEW, CERTIFY):
+            settles = context.now + timedelta(seconds=OPERATIONS[one.kind].settle_s)
+            why = "it leaks: it is switched off before anything else"
+            place = (asset.position.rack, asset.id)
+            yield e.AssetOperationFinished(*place, one.id, one.kind, "revoked", why, settle_until=settles)
     yield asset_operations.begun(context, asset, "leak", SwitchOff(), _OFF_S, disturbs=True)
+
+
+def off_again(context: DecisionContext, late: Operation) -> Iterator[e.Event]:
+    """The power-off behind an act that was given up and may have lit a tray since, which is to be dark."""
+    asset = context.fleet.assets.get(late.node)
+    if late.kind != "power_on" or asset is None or asset.state not in (LEAKED, OFF):
+        return
+    if asset_operations.under_way(context.fleet, asset, but=(RENEW, CERTIFY)) is None:
+        yield asset_operations.begun(context, asset, "leak", SwitchOff(), _OFF_S, disturbs=True)
 
 
 def _ticket_id(asset: Asset) -> str:

@@ -82,7 +82,8 @@ class Asset(Struct, frozen=True):
     """A thing with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
 
     Its own lifecycle is `asset_states.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before.
-    `bmc_certificate` and `bmc_login`: what came of renewals of its BMC's certificate and password.
+    `bmc_certificate` and `bmc_login`: what came of renewals of its BMC's certificate and password. `dark`: a bring-up
+    has switched it off, and not on again.
     """
 
     id: str
@@ -94,6 +95,7 @@ class Asset(Struct, frozen=True):
     look: AssetLook | None = None
     bmc_certificate: BmcCertificate | None = None
     bmc_login: BmcLogin | None = None
+    dark: bool = False
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

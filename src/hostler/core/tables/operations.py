@@ -14,9 +14,10 @@ class OperationKind(Struct, frozen=True):
     """One kind of operation.
 
     `port` is bmc, provisioner, provider, agent, scheduler, fabric or present. `needs` are preconditions: "drained" (no
-    customer work left), "power" (no physical-work or power hold), "boot" (meant for the plan's boot), "heard" (the
-    agent is heard; the step is passed over where it is not). `repeatable`: may be sent again
-    once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
+    customer work left), "power" (no physical-work or power hold), "power_off" (no physical-work hold), "safe" (no leak,
+    nothing too hot; a rack's asset is seen dry), "boot" (meant for the plan's boot), "heard" (the agent is heard; the
+    step is passed over where it is not); `policy.presuppositions` asks them of each act. `repeatable`: may be sent
+    again once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
     the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
     ends or begins with it. `answers`: it needs an ability that a node's agent may lack; what is refused, crashes or
@@ -57,7 +58,7 @@ OPERATIONS: dict[str, OperationKind] = {
         # the BMC
         _row(op.SetBootNetwork, "bmc", "the boot override is read back", ("power",)),
         _row(op.EjectBootMedium, "bmc", "no virtual drive shows a medium of ours", aside=True),
-        _row(op.PowerOn, "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
+        _row(op.PowerOn, "bmc", "power state is on", ("power", "safe"), settle_s=30, restarts=True),
         _row(
             op.SwitchOff,
             "bmc",
@@ -76,7 +77,7 @@ OPERATIONS: dict[str, OperationKind] = {
             op.WriteFirmware,
             "bmc",
             "the component reports the new version",
-            ("drained", "power"),
+            ("drained", "power", "safe"),
             repeatable=False,
             interruptible=False,
             settle_s=600,
@@ -84,11 +85,12 @@ OPERATIONS: dict[str, OperationKind] = {
             touches=True,
         ),
         _row(op.VerifyFirmware, "bmc", "the reply is the effect"),
-        _row(op.FetchSystemImage, "bmc", "NVOS lists the image", repeatable=False, settle_s=600),
+        _row(op.FetchSystemImage, "bmc", "NVOS lists the image", ("power", "safe"), repeatable=False, settle_s=600),
         _row(
             op.InstallSystemImage,
             "bmc",
             "NVOS runs the new version",
+            ("drained", "power", "safe"),
             repeatable=False,
             interruptible=False,
             settle_s=1800,
@@ -99,7 +101,7 @@ OPERATIONS: dict[str, OperationKind] = {
             op.WriteBiosSettings,
             "bmc",
             "the settings wait in the BMC, or the BIOS has them",
-            ("drained", "power"),
+            ("drained", "power", "safe"),
             settle_s=60,
             touches=True,
         ),
@@ -108,7 +110,7 @@ OPERATIONS: dict[str, OperationKind] = {
             op.CycleMains,
             "bmc",
             "the BMC has restarted",
-            ("drained", "power"),
+            ("drained", "power", "safe"),
             repeatable=False,
             interruptible=False,
             settle_s=240,
@@ -120,7 +122,7 @@ OPERATIONS: dict[str, OperationKind] = {
             op.CycleOutlets,
             "bmc",
             "the BMC has restarted",
-            ("drained", "power"),
+            ("drained", "power", "safe"),
             repeatable=False,
             interruptible=False,
             settle_s=240,
@@ -132,12 +134,12 @@ OPERATIONS: dict[str, OperationKind] = {
             op.PullCords,
             "bmc",
             "the BMC has restarted",
-            ("drained", "power"),
+            ("drained", "power", "safe"),
             disrupts=True,
             touches=True,
             restarts=True,
         ),
-        _row(op.ResetBmc, "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
+        _row(op.ResetBmc, "bmc", "the BMC answers again", ("power", "safe"), repeatable=False, settle_s=240),
         _row(op.RenewBmcLogin, "bmc", "the login that is kept says so", aside=True),
         _row(op.WipeBmcLogin, "bmc", "nothing is kept, and the vendor's login enters"),
         _row(op.RenewDpuLogin, "bmc", "the login that is kept says so", aside=True),
@@ -174,7 +176,7 @@ OPERATIONS: dict[str, OperationKind] = {
             op.RestartNode,
             "agent",
             "the boot id has changed",
-            ("drained", "power", "boot"),
+            ("drained", "power", "safe", "boot"),
             repeatable=False,
             settle_s=300,
             disrupts=True,
@@ -194,7 +196,7 @@ OPERATIONS: dict[str, OperationKind] = {
             op.WriteDeviceFirmware,
             "agent",
             "the agent's mark of this operation",
-            ("drained", "power"),
+            ("drained", "power", "safe"),
             interruptible=False,
             settle_s=600,
             disrupts=True,

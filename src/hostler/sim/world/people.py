@@ -98,7 +98,7 @@ class People:
         self._incidents: dict[str, Errand] = {}
         self._waits: dict[str, Approval] = {}
         self._puts_right: dict[str, None] = {}
-        self._dark: dict[str, None] = {}
+        self._dark: dict[str, str] = {}
 
     def see(self, event: e.Event) -> None:
         """See what was recorded; whoever it concerns sets out."""
@@ -164,7 +164,7 @@ class People:
         if hold.kind is HoldKind.physical_work and hold.reason == PUT_RIGHT:
             self._works(hold.scope.text)
         if hold.kind is HoldKind.power and hold.owner != "hostler":
-            self._dark[hold.id] = None
+            self._dark[hold.id] = hold.scope.text
             self._later(self._paces.technician, f"power {hold.scope}", partial(self._lets_go, hold))
         if hold.kind is HoldKind.override:
             self._go(self._paces.technician, Errand(ReleaseHold(), hold.id, "olga", "looked at: Hostler may go on"))
@@ -229,9 +229,19 @@ class People:
             self.mention(Errand(RmaSend(), node, "erik", "examined by hand: it is faulty"))
         elif node not in self._puts_right:
             self._puts_right[node] = None
-            self.ask(Errand(PowerOff(), node, "tina", PUT_RIGHT))
-            self.ask(Errand(StartWork(host.serial), node, "tina", PUT_RIGHT))
+            self._goes_to_work(node, TRIES)
         self.mention(Errand(CloseTicket(), ticket.id, "erik", "looked at"))
+
+    def _goes_to_work(self, node: str, tries: int) -> None:
+        """Have the node off, then ask to work on it, as a refusal says; again where somebody let it on meanwhile."""
+        if not tries:
+            self._puts_right.pop(node, None)
+        if node not in self._puts_right:
+            return
+        dark = node in self._dark.values()
+        act: Verb = StartWork(self._hosts[node].serial) if dark else PowerOff()
+        self.mention(Errand(act, node, "tina", PUT_RIGHT))
+        self._site.clock.after(RETRY_S, partial(self._goes_to_work, node, tries - 1))
 
     def _works(self, node: str) -> None:
         """The technician who was let to work on the node repairs it."""

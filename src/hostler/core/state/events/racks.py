@@ -73,7 +73,7 @@ class AssetOperationStarted(Struct, frozen=True, tag="asset_operation_started"):
 
 
 class AssetOperationFinished(Struct, frozen=True, tag="asset_operation_finished"):
-    """`result`: done, failed, refused or timed_out. A timed-out one settles until `settle_until`."""
+    """`result`: done, failed, refused, timed_out or revoked. What may still land settles until `settle_until`."""
 
     rack: str
     asset: str
@@ -204,12 +204,19 @@ def _finish(fleet: Fleet, event: AssetOperationFinished, at: datetime) -> None:
     settling, given_up = rack.settling, rack.given_up
     if event.settle_until is not None:
         settling = (*settling, replace(known, deadline=event.settle_until, settling=True))
-    if event.result == "timed_out":
+    if event.result in ("timed_out", "revoked"):
         given_up = (*given_up, known.id)[-GIVEN_UP_KEPT:]
     left = tuple(one for one in rack.operations if one.id != event.operation)
     fleet.racks.put(rack.name, replace(rack, operations=left, settling=settling, given_up=given_up))
     if (asset := fleet.assets.get(event.asset)) is not None:
-        fleet.put_asset(asset.id, _renewed(asset, event, at))
+        fleet.put_asset(asset.id, _renewed(_switched(asset, known, event.result), event, at))
+
+
+def _switched(asset: Asset, operation: Operation, result: str) -> Asset:
+    """The asset as dark or lit as the operation leaves it: what may have switched it off leaves it to be lit again."""
+    if operation.kind == "power_off" and operation.plan and result != "refused":
+        return replace(asset, dark=True)
+    return replace(asset, dark=False) if operation.kind == "power_on" and result == "done" else asset
 
 
 def _renewed(asset: Asset, event: AssetOperationFinished, at: datetime) -> Asset:

@@ -37,6 +37,7 @@ KINDS: tuple[ConditionKind, ...] = (
         "A leak detector is wet.",
         "The tray, its hoses and quick couplings, before anything is powered again.",
         unknown_after_s=HALF_HOUR_S,
+        keeps_dark=True,
         hands=HandWork(
             "Absorbent, gloves, spare couplings and hoses.",
             "The wet tray. The node is powered off and held so.",
@@ -123,6 +124,7 @@ KINDS: tuple[ConditionKind, ...] = (
         "A temperature is above the hardware's limit.",
         "Coolant flow or fans, inlet temperature, neighbours in the rack.",
         unknown_after_s=HALF_HOUR_S,
+        keeps_dark=True,
         hands=HandWork(
             "Spare fans or couplings, a thermometer.",
             "The node and its inlet. It is powered off and held so.",

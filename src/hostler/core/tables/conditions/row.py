@@ -104,6 +104,7 @@ class ConditionKind(Struct, frozen=True):
     the readers that must each see it gone behind a remedy; None: none where its observer still tells, else nobody can.
     `silence`: it tells that somebody is silent, and says nothing of the machine's parts; `names_silent`: who is silent
     by it is not asked about it. `restarting`: a phase that powers its node off and on shows it by itself.
+    `keeps_dark`: as long as it stands, or nobody knows whether it does, the node is given no power.
     `hands`: what a person does about it where the policy has no remedy for it; None: nobody need come.
     """
 
@@ -125,4 +126,5 @@ class ConditionKind(Struct, frozen=True):
     silence: bool = False
     names_silent: bool = False
     restarting: bool = False
+    keeps_dark: bool = False
     hands: HandWork | None = None
