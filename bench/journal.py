@@ -17,6 +17,7 @@ from pathlib import Path
 
 from hostler.core.state.events import ConditionRaised, Event, OperationFinished, PhaseChanged, Record, WaitingChanged
 from hostler.core.state.model import Blocker, Condition, Evidence, Observation, Phase, Severity, Waiting
+from hostler.core.state.ways_out import observed
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
@@ -146,7 +147,7 @@ def _event(node: str, i: int, now: datetime) -> Event:
             return OperationFinished(node=node, operation=f"{node}/op/{i}", kind="power_off", result="done")
         case _:
             blocker = Blocker(
-                kind="budget", name="pool", text="pool train: 4 of 4 nodes disrupted", ends_when="one returns"
+                kind="budget", name="pool", text="pool train: 4 of 4 nodes disrupted", ways=observed("one returns")
             )
             return WaitingChanged(node=node, waiting=Waiting(what="power_cycle", since=now, blockers=(blocker,)))
 

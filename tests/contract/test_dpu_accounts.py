@@ -10,9 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.app.account_clearing import AccountClearing
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import DPU_BMC, Binding
 from hostler.core.state.certificate_document import BmcCompared
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Node, Verdict
 from hostler.core.state.operations import Sanitise
 from hostler.core.state.packed_strings import pairs

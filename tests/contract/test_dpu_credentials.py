@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.app.account_clearing import AccountClearing
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import DPU_BMC, Binding
 from hostler.core.state.dpu_login import DpuLogin
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Operation, Outcome, Verdict
 from hostler.core.state.operations import RenewDpuLogin, Sanitise, WipeDpuLogin
 from hostler.core.state.packed_strings import pairs

@@ -12,12 +12,11 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.conditions.own_conditions import UNLISTED_S
 from hostler.core.policy.condition_tickets import hands_of, ticket_id
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import DPU_BMC, Binding
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot_medium import TRIES_MOST, BootMedium
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, DUE_OCCASION, Ticket
 from hostler.core.state.dpu_login import DpuLogin
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Condition, Evidence, HoldKind, Phase, Severity
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import Replied
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import DPU_BMC, Binding
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.dpu_login import DPU_LOGIN_FAILED, RENEW_DPU, DpuLogin, login_at
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Facts, Operation, Outcome, Phase
 from hostler.core.state.operations import RenewDpuLogin, WipeDpuLogin
 from hostler.core.state.packed_strings import pairs

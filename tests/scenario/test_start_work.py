@@ -132,7 +132,8 @@ def test_what_a_person_powers_off_stays_off_until_the_work_on_it_is_done() -> No
     drive = powered_off()
     (hold,) = drive.fleet.holds_of("a")
     ends = (
-        f"work begins (hostler node start-work a) or the hold is released (hostler hold release {hold.id} --reason …)"
+        'work begins (hostler node start-work a --serial "…" --reason "…"), or '
+        f'the hold is released (hostler hold release {hold.id} --reason "…")'
     )
     assert blockers(drive) == [("tina keeps a powered off: because", ends)]
     assert answer(drive) == ""

@@ -7,7 +7,8 @@ import pytest
 
 from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick, WorkSeen
 from hostler.core.state import events as e
-from hostler.core.state.model import ActClass, HoldKind, Mode, Node, Phase
+from hostler.core.state.model import ActClass, HoldKind, Node, Phase
+from hostler.core.state.pool_mode import Mode
 from tests.kit import (
     CLUSTER,
     NOW,

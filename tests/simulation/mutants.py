@@ -21,8 +21,10 @@ from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.events import PlanAdvanced
 from hostler.core.state.events import cell as cell_events
 from hostler.core.state.health import DOUBTS
-from hostler.core.state.model import Blocker, Mode, Phase, Verdict, Waiting
+from hostler.core.state.model import Blocker, Phase, Verdict, Waiting
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.ways_out import observed
 from hostler.core.tables.phases import PHASES
 from hostler.core.tables.recipes import RECIPES
 from hostler.core.tables.verdicts import ENDS, StepEnd
@@ -271,7 +273,7 @@ def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     def patient(context: Any, node: Any, plan: Any, operation: Any) -> Any:
         if operation.deadline > context.now:
             return outstanding(context, node, plan, operation)
-        blocker = Blocker("operation", operation.id, "it will come", "it comes")
+        blocker = Blocker("operation", operation.id, "it will come", observed("it comes"))
         return Wait(plan.name, (blocker,), until=context.now + timedelta(hours=1))
 
     patch.setattr(execution, "_outstanding", patient)

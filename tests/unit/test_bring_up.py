@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from hostler.core.planning.person_waits import ways_on
+from hostler.core.policy.holds_and_pauses import held
 from hostler.core.report.bring_up import Journeys, Stay, arrival, cohort_of, journeys, next_act, row_of, stage_rows
 from hostler.core.report.flow import NodeMove
-from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Hold, HoldKind, Node, Phase, Waiting
 from hostler.core.state.scopes import Scope
+from hostler.core.state.verbs.holds import Resume
+from hostler.core.state.verbs.nodes import Adopt, Vouch
+from hostler.core.state.ways_out import by_act, by_time, observed
 from tests.kit import a_node
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -100,7 +104,10 @@ def test_a_cohort_is_told_in_numbers() -> None:
 
 
 def test_stages_come_in_their_order_with_nodes_and_cohorts_that_nobody_is_in_now() -> None:
-    nodes = [bringing_up("x", Phase.test), bringing_up("y", Phase.onboard, waits=Blocker("person", "t", "x", "y"))]
+    nodes = [
+        bringing_up("x", Phase.test),
+        bringing_up("y", Phase.onboard, waits=Blocker("person", "t", "x", observed("y"))),
+    ]
     rows = stage_rows(nodes, seen(FIRST))
     assert [(row.phase, row.nodes, row.waiting, row.cohort.stays) for row in rows] == [
         (Phase.registered, 0, 0, 1), (Phase.initializing, 0, 0, 1), (Phase.onboard, 1, 1, 1), (Phase.test, 1, 0, 1),
@@ -115,28 +122,33 @@ def bringing_up(name: str, phase: Phase, waits: Blocker | None = None, **fields:
 @pytest.mark.parametrize(
     ("phase", "blocker", "wanted"),
     [
-        (Phase.onboard, Blocker("person", "technician", "", ""), "hostler node certify n --reason …"),
-        (Phase.onboard, Blocker("hold", "h-1", "", ""), "hostler hold release h-1 --reason …"),
-        (Phase.zap, Blocker("hold", "h-2", "", ""), "hostler node end-work n --reason …"),
-        (Phase.zap_fail, None, "hostler node zap-again n --reason …"),
-        (Phase.registered, Blocker("pause", "fleet", "", ""), "hostler resume fleet --reason …"),
-        (Phase.registered, Blocker("person", "operator", "", ""), "hostler adopt FILE --reason …"),
-        (Phase.test, Blocker("brake", "storm", "", ""), "hostler brake release --reason …"),
-        (Phase.test, Blocker("restored", "journal", "", ""), "hostler restore release --reason …"),
-        (Phase.test, Blocker("budget", "bring_up", "", ""), ""),
+        (
+            Phase.onboard,
+            Blocker("person", "technician", "", ways_on(bringing_up("n", Phase.onboard))),
+            "node certify n",
+        ),
+        (Phase.onboard, held(Hold("h-1", Scope.of("n"), HoldKind.operator, "pat", "why", NOW)), "hold release h-1"),
+        (Phase.zap, held(Hold("h-2", Scope.of("n"), HoldKind.physical_work, "pat", "why", NOW)), "node end-work n"),
+        (Phase.zap_fail, None, "node zap-again n"),
+        (Phase.registered, Blocker("pause", "fleet", "", by_act(Resume(), "fleet")), "resume fleet"),
+        (Phase.registered, Blocker("person", "operator", "", by_act(Adopt(), "fleet")), "adopt FILE"),
+        (
+            Phase.test,
+            Blocker("check", "burn_in", "", (by_time("soon"), by_act(Vouch("burn_in"), "n"))),
+            "node vouch n --profile burn_in",
+        ),
+        (Phase.test, Blocker("confirmation", "n", "", (observed("it"), by_act(Vouch("burn_in"), "n"))), ""),
+        (Phase.test, Blocker("budget", "bring_up", "", observed("it ends")), ""),
         (Phase.test, None, ""),
     ],
 )
 def test_what_a_person_does_next_is_a_command(phase: Phase, blocker: Blocker | None, wanted: str) -> None:
     """Mutant: `hold release` for work that somebody has the hands in."""
-    fleet = Fleet()
-    for name, kind in (("h-1", HoldKind.operator), ("h-2", HoldKind.physical_work)):
-        fleet.put_hold(name, Hold(name, Scope.of("n"), kind, "pat", "why", NOW))
-    assert next_act(fleet, bringing_up("n", phase, blocker)) == wanted
+    assert next_act(bringing_up("n", phase, blocker)) == (f'hostler {wanted} --reason "…"' if wanted else "")
 
 
 def test_a_row_says_unknown_where_nobody_was_before() -> None:
-    row = row_of(Fleet(), bringing_up("n", Phase.test), Journeys({}, {}), NOW, "run 3 of 40")
+    row = row_of(bringing_up("n", Phase.test), Journeys({}, {}), NOW, "run 3 of 40")
     assert (row.arrives, row.cohort.stays, row.returns, row.doing) == (None, 0, False, "run 3 of 40")
-    served = row_of(Fleet(), replace(bringing_up("n", Phase.test), handover=ago(900)), Journeys({}, {}), NOW, "")
+    served = row_of(replace(bringing_up("n", Phase.test), handover=ago(900)), Journeys({}, {}), NOW, "")
     assert served.returns, "who has served comes back, where the records do not say"

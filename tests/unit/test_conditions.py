@@ -28,13 +28,12 @@ from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, RULES
 from hostler.core.diagnose.sensor_findings import subjects
 from hostler.core.diagnose.sensor_hysteresis import SENSOR_RULES
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import DPU_BMC, Binding
 from hostler.core.state.bmc_certificate import BmcCertificate
 from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.configuration import Sku
 from hostler.core.state.dpu_login import DpuLogin
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS, ConditionKind
 from hostler.core.tables.conditions.row import (

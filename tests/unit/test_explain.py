@@ -28,6 +28,7 @@ from hostler.core.state.model import (
     Waiting,
 )
 from hostler.core.state.operations import CordonNode, SwitchOff
+from hostler.core.state.ways_out import observed
 from tests.acts import an_act
 from tests.contract.journal_samples import EVENTS
 from tests.kit import intent_of
@@ -73,7 +74,11 @@ STORY: tuple[tuple[float, str, e.Event], ...] = (
     (10, "n1/s1/7", e.OperationStarted(operation("o1", "cordon", 10, 0))),
     (12, "operation:o1", e.OperationFinished("n1", "o1", "cordon", "done")),
     (12, "operation:o1", e.PlanAdvanced("n1", "p1", 1)),
-    (12, "operation:o1", e.WaitingChanged("n1", Waiting("power_cycle", at(12), (Blocker("pod", "a", "b", "c"),)))),
+    (
+        12,
+        "operation:o1",
+        e.WaitingChanged("n1", Waiting("power_cycle", at(12), (Blocker("pod", "a", "b", observed("c")),))),
+    ),
     (13, "operation:o1", e.OperationStarted(operation("o2", "power_off", 13, 1))),
     (20, "clock", e.OperationStarted(operation("o2", "power_off", 20, 1, attempt=2))),
     (73, "operation:o2", e.OperationFinished("n1", "o2", "power_off", "timed_out", settle_until=at(103))),
@@ -146,7 +151,7 @@ def test_a_condition_that_nothing_is_done_about_says_what_ends_it(
 
 
 def test_waiting_is_told_in_the_blockers_words() -> None:
-    blocker = Blocker("workload", "job-7", "job-7 of acme may not be interrupted", "it ends by itself")
+    blocker = Blocker("workload", "job-7", "job-7 of acme may not be interrupted", observed("it ends by itself"))
     told = text(explain([], node(waiting=Waiting("reboot", at(5), (blocker,)))))
     assert "reboot waits since 2026-01-05 12:00:05 UTC:" in told
     assert "job-7 of acme may not be interrupted (ends when it ends by itself)" in told

@@ -15,7 +15,8 @@ from hostler.core.policy.workload_consent import Disturbance, Lost, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Budget
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Assignment, HoldKind, Mode, Node, Phase
+from hostler.core.state.model import ActClass, Assignment, HoldKind, Node, Phase
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.scopes import Scope
 from hostler.core.state.windows import Window
 from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document

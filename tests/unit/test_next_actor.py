@@ -29,6 +29,7 @@ from hostler.core.state.model import (
 )
 from hostler.core.state.operations import PowerOn
 from hostler.core.state.rma_cases import CaseKind, CaseStep, RmaCase, TakenStep
+from hostler.core.state.ways_out import observed
 from hostler.core.tables.phases import PHASES
 from tests.kit import NOW, a_node, after
 
@@ -37,7 +38,7 @@ SINCE = after(minutes=5)
 
 def waiting(*blockers: tuple[str, str], **fields: Any) -> Node:
     """A node that waits for blockers of these kinds and names."""
-    for_whom = tuple(Blocker(kind, name, "its text", "it ends") for kind, name in blockers)
+    for_whom = tuple(Blocker(kind, name, "its text", observed("it ends")) for kind, name in blockers)
     return a_node("n1", waiting=Waiting("reboot", SINCE, for_whom), **fields)
 
 

@@ -7,6 +7,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Blocker, Node, Part, Waiting
+from hostler.core.state.ways_out import observed
 from hostler.runtime.cell_controllers import ControllerHealth
 from hostler.server.cell_view import CellView
 from hostler.server.fleet_status import FleetStatus, status
@@ -28,7 +29,7 @@ class Standing:
 
 
 def waiting(name: str, hours: float, text: str = "full", **fields: Any) -> Node:
-    wait = Waiting("reboot", NOW - timedelta(hours=hours), (Blocker("budget", "pool:train", text, "room"),))
+    wait = Waiting("reboot", NOW - timedelta(hours=hours), (Blocker("budget", "pool:train", text, observed("room")),))
     return a_node(name, waiting=wait, **fields)
 
 

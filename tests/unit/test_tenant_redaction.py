@@ -30,6 +30,7 @@ from hostler.core.state.model import (
     Severity,
 )
 from hostler.core.state.scopes import Scope, text_hook
+from hostler.core.state.ways_out import observed
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tenant_redaction_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
 from tests.kit import a_node, a_workload, intent_of
@@ -126,11 +127,11 @@ def test_a_reason_is_shown_to_who_gave_it() -> None:
 @pytest.mark.parametrize("kind", [*BLOCKED, "of-a-later-version"])
 def test_a_blocker_says_what_its_kind_says(kind: str) -> None:
     """Mutant: the text of a kind that may name others is shown."""
-    shown = REDACTION.over(Blocker(kind, "globex", "globex has it", "globex is done"))
+    shown = REDACTION.over(Blocker(kind, "globex", "globex has it", observed("globex is done")))
     assert "globex" not in str(msgspec.to_builtins(shown, enc_hook=text_hook))
     assert shown.text
     assert shown.ends_when
-    assert shown == REDACTION.over(Blocker(kind, "another", "another text", "else")), "whatever it says"
+    assert shown == REDACTION.over(Blocker(kind, "another", "another text", observed("else"))), "whatever it says"
 
 
 def test_a_nodes_own_words_are_kept_and_those_of_others_are_not() -> None:

@@ -16,8 +16,8 @@ from hostler.core.state.events import IntentRecorded, PlanRecorded
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent, Unreadable
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Mode
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.scopes import NODES, scope_hook, text_hook
 from hostler.core.state.upcast import downcast, upcast
 from hostler.core.state.verbs.facts import Verb

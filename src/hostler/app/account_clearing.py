@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from hostler.core.state.assets import BMC_CERTIFICATE
+from hostler.core.state.assets import BMC_CERTIFICATE, DPU_BMC
 from hostler.core.state.certificate_document import BmcCompared
 from hostler.core.state.dpu_login import login_at
-from hostler.core.state.dpus import DPU_BMC, Dpu, bmcs_of, dpus_of
+from hostler.core.state.dpus import Dpu, bmcs_of, dpus_of
 from hostler.core.state.model import Node, Verdict
 from hostler.core.state.operations import Sanitise
 from hostler.drivers.redfish.account_removal import AccountsLeft

@@ -10,7 +10,7 @@ from msgspec import Struct
 from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
-from hostler.core.state.assets import OUTLET, Asset, Binding, Position
+from hostler.core.state.assets import DPU_BMC, OUTLET, Asset, Binding, Position
 from hostler.core.state.attached_files import AttachedFile
 from hostler.core.state.bmc_certificate import BmcCertificate, ShownCertificate
 from hostler.core.state.bmc_login import BmcLogin
@@ -22,7 +22,6 @@ from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.customer_workloads import ConsentedWork, WorkClass, Workload
 from hostler.core.state.dpu_login import DpuLogin
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
     CABLING,
@@ -92,9 +91,12 @@ from hostler.core.state.scopes import FLEET, NODES, TEXTS, Scope
 from hostler.core.state.subnets import ManagerDesign, SubnetDesign, SubnetFacts, SubnetManager
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission, Verb
+from hostler.core.state.ways_out import ByAct, ByTime, WayOut, WhenObserved, by_act, sentence_of
 from hostler.core.state.windows import Window, WindowAnswer
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
+from hostler.server.auth import MAY
+from hostler.server.tokens import Role
 
 OTHERS = "another customer"
 _SOMEBODY = Scope("", OTHERS)
@@ -146,6 +148,15 @@ class Own:
     def sees(self, node_id: str) -> bool:
         """Tell whether the tenant may see the node."""
         return node_id in self._also or self.since(node_id) is not None
+
+    def reaches(self, target: str) -> bool:
+        """Tell whether a node, ticket or approval by this id is within the tenant's reach."""
+        fleet = self._fleet
+        if (ticket := fleet.tickets.get(target)) is not None:
+            return bool(ticket.node) and self.since(ticket.node) is not None
+        if (approval := fleet.approvals.get(target)) is not None:
+            return approval.intent.bounds.tenant == self.tenant
+        return self.since(target) is not None
 
     def since(self, node_id: str) -> datetime | None:
         """Moment since which the node serves the tenant, None where it does not."""
@@ -303,10 +314,23 @@ def _blocker(_own: Own, blocker: Blocker, value: str) -> str:
     return BLOCKED.get(blocker.kind, _BLOCKED_BY_ANYTHING)[0]
 
 
-def _blocker_ends(_own: Own, blocker: Blocker, value: str) -> str:
-    if blocker.kind in _OWN_BLOCKERS:
-        return value
-    return BLOCKED.get(blocker.kind, _BLOCKED_BY_ANYTHING)[1]
+def _blocker_ends(own: Own, blocker: Blocker, value: str) -> str:
+    shown = _blocker_ways(own, blocker, blocker.ways)
+    return value if shown == blocker.ways else sentence_of(shown)
+
+
+def _blocker_ways(own: Own, blocker: Blocker, value: tuple[WayOut, ...]) -> tuple[WayOut, ...]:
+    """The acts that are the tenant's own to ask for, and what ends it besides in the words of its kind."""
+    acts = tuple(by_act(way.act, way.target) for way in value if isinstance(way, ByAct) and _may_ask(own, way))
+    others = tuple(way for way in value if not isinstance(way, ByAct))
+    if blocker.kind in _OWN_BLOCKERS and others:
+        return (*acts, *others)
+    return (*acts, WhenObserved(BLOCKED.get(blocker.kind, _BLOCKED_BY_ANYTHING)[1]))
+
+
+def _may_ask(own: Own, way: ByAct) -> bool:
+    """Whether a tenant's token carries the permission, and the target is within its reach."""
+    return way.asks in MAY[Role.tenant] and own.reaches(way.target)
 
 
 def _blocker_name(_own: Own, blocker: Blocker, value: str) -> str:
@@ -428,7 +452,10 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     ),
     Tally: _rows("row result seen"),
     Workload: _rows("parts", **dict.fromkeys(_OF_WORK, _of_work)),
-    Blocker: _rows("kind", name=_blocker_name, text=_blocker, ends_when=_blocker_ends),
+    Blocker: _rows("kind", name=_blocker_name, text=_blocker, ways=_blocker_ways, ends_when=_blocker_ends),
+    ByAct: _rows("act target asks text"),  # only acts of the tenant's own are left, worded by their verb
+    ByTime: _rows("text at"),
+    WhenObserved: _rows("text by"),
     Waiting: _rows("what"),
     Hold: _rows("id ticket", scope=_scope, owner=_of_hold, reason=_hold_reason, tenant=_tenant),
     Window: _rows("id owner", scope=_scope, reason=_untold, answers=_own_answers),

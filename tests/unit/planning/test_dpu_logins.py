@@ -9,12 +9,11 @@ from hostler.core.conditions.own_conditions import concluded
 from hostler.core.planning.dpu_logins import beside, renewal, wipes
 from hostler.core.planning.needs_nothing import needs_nothing
 from hostler.core.state import events as e
-from hostler.core.state.assets import Binding
+from hostler.core.state.assets import DPU_BMC, Binding
 from hostler.core.state.bmc_login import FAILURES_MOST, BmcLogin
 from hostler.core.state.configuration import BmcCredentialPolicy
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.dpu_login import DpuLogin, after_renewal, login_at, with_login
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.model import HoldKind, Node, Phase
 from hostler.core.state.operations import RenewDpuLogin, Sanitise, WipeBmcLogin, WipeDpuLogin
 from hostler.core.state.packed_strings import pairs

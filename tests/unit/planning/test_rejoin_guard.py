@@ -10,6 +10,7 @@ from hostler.core.planning.rejoin_guard import PAUSES_S, REFUSED_PAUSE_S, beside
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.model import AsideFailure, Blocker, HoldKind, Node
+from hostler.core.state.ways_out import observed
 from tests.acts import an_act
 from tests.kit import CLUSTER, NOW, a_node, a_workload, after
 from tests.unit.planning.values import a_condition, a_context, an_operation, held, idle
@@ -94,7 +95,7 @@ def test_one_that_is_out_is_given_up_at_its_deadline() -> None:
 
 def test_it_goes_beside_whatever_the_node_does_or_waits_for() -> None:
     context = idle(a_context(GONE), "a", workloads={CLUSTER: (a_workload("w1"),)})
-    blocker = Blocker("person", "x", "y", "z")
+    blocker = Blocker("person", "x", "y", observed("z"))
     both = beside(context, GONE, Wait("examine", (blocker,), until=None))
     assert isinstance(both, Wait)
     assert (both.what, [b.name for b in both.blockers]) == ("examine, turn_away", ["x", "w1"])

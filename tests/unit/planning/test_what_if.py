@@ -19,6 +19,7 @@ from hostler.core.planning.what_if import (
 from hostler.core.state.configuration import Reach
 from hostler.core.state.model import Blocker, Waiting
 from hostler.core.state.scopes import WHOLE_CELL
+from hostler.core.state.ways_out import observed
 from tests.kit import NOW, a_node, configuration, pool_document
 from tests.unit.planning.values import TWO, a_condition, a_context, a_fleet, idle
 
@@ -62,7 +63,7 @@ def test_disturbed_are_those_whom_only_the_new_one_would_disturb() -> None:
 
 
 def test_a_larger_budget_lets_those_begin_that_wait_for_it() -> None:
-    wait = Waiting("reboot", NOW, (Blocker("budget", "pool:train", "full", "room"),))
+    wait = Waiting("reboot", NOW, (Blocker("budget", "pool:train", "full", observed("room")),))
     waiting = [replace(a_node(name), waiting=wait) for name in ("a", "b")]
     context = a_context(*waiting, config=with_pool(budget={"count": 0, "percent": 100}))
     assert waiting_for(context.fleet, "budget", "pool:train") == ("a", "b")

@@ -17,6 +17,7 @@ from hostler.core.state.model import Verdict
 from hostler.core.state.operations import SwitchOff
 from hostler.core.state.scopes import TEXTS, Scope
 from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.ways_out import observed
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NODE, FAULT, PART = "c1-n0042", "gpu.fallen_off_bus", "pci:0000:5b:00"
@@ -40,7 +41,7 @@ WORDS: dict[str, Any] = {
     "AssetChanged.state": "in_repair",
     "Binding.kind": "bmc",
     "Binding.value": "https://10.20.0.42",
-    "Blocker.ends_when": "another node of the pool is back in service",
+    "Blocker.ways": (observed("another node of the pool is back in service", "hostler"),),
     "Blocker.kind": "budget",
     "Blocker.text": "pool train: 3 of 96 unavailable, 1 more would exceed the budget of 3",
     "CheckResult.detail": "8 GPUs, 64 GiB memory and 2 drives looked at",

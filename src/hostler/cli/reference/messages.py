@@ -29,7 +29,12 @@ class Texts(Struct, frozen=True):
     rooms: tuple[str, ...] = ()
 
 
-BLOCKERS = Texts("Blocker", ((0, "kind"), (2, "text"), (3, "ends_when")), ("kind", "text", "ends when"))
+BLOCKERS = Texts("Blocker", ((0, "kind"), (2, "text")), ("kind", "text"))
+WAYS = (
+    Texts("by_act", ((2, "text"),), ("an act: its command follows",)),
+    Texts("by_time", ((0, "text"),), ("a moment",)),
+    Texts("observed", ((0, "text"),), ("an observation",)),
+)
 TICKETS = Texts("Ticket", ((2, "kind"), (3, "summary")), ("kind", "summary"))
 PROBLEMS = (
     Texts("refuse", ((0, "status"), (2, "what"), (3, "instead")), ("status", "what", "what to do"), ("server",)),
@@ -118,6 +123,9 @@ def page() -> str:
             "## Why something waits\n",
             "Blockers: `hostler node get`, `hostler node explain`, `hostler status` and the console show them.\n",
             _section(sources, (BLOCKERS,)),
+            "### What ends a wait\n",
+            "Ways out are values: each of a wait's is one of these. Surfaces print an act as the whole command.\n",
+            _section(sources, WAYS),
             "## Conditions\n",
             "What a condition of Hostler itself, or of a reading, says when it is raised and when it is over. The",
             "meaning of each condition is on the [conditions'](conditions.md) page.\n",

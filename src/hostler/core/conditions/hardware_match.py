@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from hostler.core.conditions.sku_match import Gap
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state import hardware as hw
+from hostler.core.state.assets import DPU_BMC
 from hostler.core.state.configuration import Sanitising, Sku, scaled
-from hostler.core.state.dpus import DPU_BMC, bmcs_of, dpus_of
+from hostler.core.state.dpus import bmcs_of, dpus_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import HardwareManifest
 from hostler.core.state.live_state import LiveNode

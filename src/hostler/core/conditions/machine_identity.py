@@ -8,6 +8,9 @@ from datetime import datetime
 
 from hostler.core.state.live_state import LiveNode
 from hostler.core.state.model import Blocker, Node
+from hostler.core.state.verbs.command_line import TO_SAY
+from hostler.core.state.verbs.nodes import Rebind
+from hostler.core.state.ways_out import WayOut, by_act
 
 MISMATCH = "binding.mismatch"
 MISBOUND_S = 300.0
@@ -40,5 +43,9 @@ def misbound(node: Node) -> Blocker | None:
     if standing is None:
         return None
     text = standing.evidence[-1].text if standing.evidence else "one of its names answers for another machine"
-    ends = f"a person corrects the binding (hostler node rebind {node.id} --kind kubernetes --value NAME --reason …)"
-    return Blocker("binding", node.id, text, ends)
+    return Blocker("binding", node.id, text, rebinding(node))
+
+
+def rebinding(node: Node) -> WayOut:
+    """The act by which a person corrects the name that answers for another machine."""
+    return by_act(Rebind("kubernetes", TO_SAY), node.id, "a person corrects the binding")

@@ -15,6 +15,8 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Blocker, Condition, Node
+from hostler.core.state.verbs.nodes import ClearCondition
+from hostler.core.state.ways_out import by_act, observed
 from hostler.core.tables.conditions import CONDITIONS
 
 AGENT, BMC = "agent", "bmc"
@@ -227,5 +229,5 @@ def doubts(node: Node, causes: tuple[str, ...]) -> list[Blocker]:
         f"{first.type} has been unknown since {first.unknown_since:%Y-%m-%d %H:%M:%S} UTC, "
         f"its sources are silent{f': {silent}' if silent else ''}"
     )
-    ends = f"they report again, or a person clears the condition (hostler node clear-condition {node.id})"
-    return [Blocker("observation", first.id, text, ends)]
+    clears = by_act(ClearCondition(first.id), node.id, "a person clears the condition")
+    return [Blocker("observation", first.id, text, (observed("they report again", "agent"), clears))]

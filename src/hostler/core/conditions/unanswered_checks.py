@@ -21,6 +21,9 @@ from hostler.core.state.fabrics import CABLING
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, CheckResult, Condition, Evidence, Facts, Node, Phase, Plan, Verdict
 from hostler.core.state.operations import OperationAct, RunChecks
+from hostler.core.state.verbs.maintenance import EndWork
+from hostler.core.state.verbs.nodes import RmaSend, Vouch, ZapAgain
+from hostler.core.state.ways_out import WayOut, Ways, by_act, by_time, observed, sentence_of
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import PHASES
@@ -167,21 +170,29 @@ def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
 
 
 def next_command(node: Node, profile: str) -> str:
-    """Commands for a person who has looked at the node."""
+    """What a person does who has looked at the node, in one sentence with its commands."""
+    return sentence_of(ways_of(node, profile))
+
+
+def ways_of(node: Node, profile: str) -> Ways:
+    """Ways out of a check that nobody can answer: put it right, vouch for it, or what the phase has besides."""
+    vouch = by_act(Vouch(profile), node.id, "a person vouches for it")
     if profile in _OF_PRESENT:
-        return f"correct what is named, so that its agent or BMC shows it, or {_words(node, profile)}"
-    return _words(node, profile)
-
-
-def _words(node: Node, profile: str) -> str:
-    vouch = f"hostler node vouch {node.id} --profile {profile} --reason …"
+        corrected = observed("what is named is corrected, so that its agent or BMC shows it", "site")
+        return (corrected, vouch, *_besides(node, profile))
     if profile in DEVICES:
-        return f"put right on the node what is named: it is asked again by itself; or, to go on without, {vouch}"
-    if node.phase is Phase.triage:
-        return f"{vouch}, or, where it is faulty, hostler node rma-send {node.id} --reason …"
+        mended = observed("what is named is put right on the node: it is asked again by itself", "site")
+        return (mended, vouch)
+    return (vouch, *_besides(node, profile))
+
+
+def _besides(node: Node, profile: str) -> tuple[WayOut, ...]:
+    """Ways that the phase has besides a person's word for the check."""
+    if node.phase is Phase.triage and profile not in DEVICES:
+        return (by_act(RmaSend(), node.id, "where it is faulty, it is sent to its vendor"),)
     if profile == SANITISE and node.phase is Phase.test:
-        return f"{vouch}, or, where its firmware is not the baseline, hostler node zap-again {node.id} --reason …"
-    return vouch
+        return (by_act(ZapAgain(), node.id, "where its firmware is not the baseline, it is written again"),)
+    return ()
 
 
 def unasked(context: DecisionContext, node: Node, plan: Plan) -> Answer | None:
@@ -200,10 +211,11 @@ def unasked(context: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     again = _again_at(context, node, condition)
     if again <= context.now and can is not False:
         return None
-    able = "an agent with this check is installed" if can is False else f"the next try is at {again:%Y-%m-%d %H:%M} UTC"
-    ends = f"{able}, or a person vouches for it ({next_command(node, profile)})"
+    tries = by_time(f"the next try is at {again:%Y-%m-%d %H:%M} UTC", again)
+    able = observed("an agent with this check is installed", "agent") if can is False else tries
     text = condition.evidence[-1].text
-    return Wait(plan.name, (Blocker("check", profile, text, ends),), until=None if can is False else again)
+    ways = (able, *ways_of(node, profile))
+    return Wait(plan.name, (Blocker("check", profile, text, ways),), until=None if can is False else again)
 
 
 def _is_forgotten(fleet: Fleet, node: Node, plan: Plan, condition: Condition) -> bool:
@@ -217,9 +229,10 @@ def pauses(context: DecisionContext, node: Node) -> Wait | None:
     for profile in sorted(_of_phase(node.phase)):
         condition = standing(node, profile)
         if condition is not None and (again := _again_at(context, node, condition)) > context.now:
-            ended = f"work on the node is ended (hostler node end-work {node.id} --reason …)"
-            ends = f"the next try is at {again:%Y-%m-%d %H:%M} UTC, or {ended}"
-            return Wait(node.phase.value, (Blocker("check", profile, condition.evidence[-1].text, ends),), until=again)
+            tries = by_time(f"the next try is at {again:%Y-%m-%d %H:%M} UTC", again)
+            ended = by_act(EndWork(), node.id, "work on the node is ended")
+            found = Blocker("check", profile, condition.evidence[-1].text, (tries, ended))
+            return Wait(node.phase.value, (found,), until=again)
     return None
 
 

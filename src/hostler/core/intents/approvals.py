@@ -14,10 +14,9 @@ from hostler.core.intents.bounds import check_bounds
 from hostler.core.planning.what_if import acting, by_pool, gpus_of, loosens
 from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
-from hostler.core.state.assets import OUTLET
+from hostler.core.state.assets import DPU_BMC, OUTLET
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.intent import Intent
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest

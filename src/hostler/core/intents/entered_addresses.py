@@ -5,8 +5,7 @@ from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
-from hostler.core.state.assets import OUTLET
-from hostler.core.state.dpus import DPU_BMC
+from hostler.core.state.assets import DPU_BMC, OUTLET
 from hostler.core.state.fleet import Fleet
 
 BMC, ASSET, PDU = "bmc", "asset", "pdu"

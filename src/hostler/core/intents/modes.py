@@ -4,7 +4,7 @@ from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.planning.what_if import ailing, changed, supposing
 from hostler.core.state import events as e
-from hostler.core.state.model import Mode
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.remediators import blockers
 from hostler.core.state.scopes import POOL
 from hostler.core.state.verbs.modes import ReleaseBrake, SetMode

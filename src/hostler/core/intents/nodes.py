@@ -13,12 +13,11 @@ from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
-from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET, Binding, normal_mac
-from hostler.core.state.dpus import DPU_BMC
+from hostler.core.state.assets import BMC_CERTIFICATE, DPU_BMC, MAC, OUTLET, PROVIDER, Binding, normal_mac
 from hostler.core.state.expected import FieldOwner
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import CheckResult, Condition, Node, Phase, Verdict
-from hostler.core.state.provider import PROVIDER, provider_problem
+from hostler.core.state.provider import provider_problem
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
     REBINDABLE,

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses, names_of
 from hostler.core.state import events as e
-from hostler.core.state.assets import OUTLET, Asset, AssetKind, Binding, Position, normal_mac
+from hostler.core.state.assets import DPU_BMC, OUTLET, PROVIDER, Asset, AssetKind, Binding, Position, normal_mac
 from hostler.core.state.configuration import Sku
-from hostler.core.state.dpus import DPU_BMC, DPUS_MAX
+from hostler.core.state.dpus import DPUS_MAX
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Assignment, Node, Phase, Profile
-from hostler.core.state.provider import PROVIDER, provider_problem
+from hostler.core.state.provider import provider_problem
 from hostler.core.state.scopes import FLEET, NODES, RACK, Scope
 
 T = TypeVar("T")

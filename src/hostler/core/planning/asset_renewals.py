@@ -11,6 +11,7 @@ from hostler.core.state.assets import Asset
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Blocker
 from hostler.core.state.operations import AnyAct
+from hostler.core.state.ways_out import observed
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -19,7 +20,12 @@ def stops(context: DecisionContext, asset: Asset, kind: str, *, approved: bool) 
     rack = context.fleet.racks.get(asset.position.rack)
     for one in (*rack.operations, *rack.settling) if rack is not None else ():
         if one.node == asset.id:
-            yield Blocker("operation", one.id, f"{one.kind} of {asset.id} is under way", "its outcome is known")
+            yield Blocker(
+                "operation",
+                one.id,
+                f"{one.kind} of {asset.id} is under way",
+                observed("its outcome is known", "hostler"),
+            )
     request = DisruptionRequest(
         kind, ActClass.immediate, (), approved=approved, scope=asset.scopes[0], beside=asset.scopes
     )

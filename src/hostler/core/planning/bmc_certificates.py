@@ -17,6 +17,7 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
 from hostler.core.state.operations import RenewBmcCertificate
+from hostler.core.state.verbs.bmc_certificates import RenewCertificate
 
 AT_MOST_EVERY = timedelta(days=1)
 """An authority that itself expires soon issues certificates that are due at once."""
@@ -41,7 +42,7 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
     if known is not None and (again := bmc_logins.paused(context, known.failed_at, known.failures)) is not None:
         return again
     by_person = known is not None and known.asked_by not in ("", "hostler")
-    asks = f"hostler bmc certificates renew {node.id} --reason …"
+    asks = RenewCertificate()
     if stopped := bmc_logins.stopped(context, node, CERTIFY, asks, approved=by_person):
         return Wait(CERTIFY, stopped, until=None)
     due = () if asked else (e.BmcCertificateDue(node.id, "hostler", why),)

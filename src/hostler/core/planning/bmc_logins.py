@@ -17,8 +17,14 @@ from hostler.core.state.bmc_login import RENEW, RETIRE, BmcLogin, gives_up
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.durations import duration
-from hostler.core.state.model import ActClass, Blocker, Mode, Node, Operation, Phase
+from hostler.core.state.model import ActClass, Blocker, Node, Operation, Phase
 from hostler.core.state.operations import AnyAct, RenewBmcLogin
+from hostler.core.state.pool_mode import Mode
+from hostler.core.state.scopes import POOL
+from hostler.core.state.verbs.bmc_logins import RenewLogin
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.modes import SetMode
+from hostler.core.state.ways_out import by_act
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import RECIPES
 
@@ -58,7 +64,7 @@ def renewal(context: DecisionContext, node: Node) -> Act | Wait | datetime | Non
     if login is not None and (again := paused(context, login.failed_at, login.failures)) is not None:
         return again
     by_person = login is not None and login.asked_by not in ("", "hostler")
-    asks = f"hostler bmc credentials rotate {node.id} --reason …"
+    asks = RenewLogin()
     if found := stopped(context, node, RENEW, asks, approved=by_person):
         return Wait(RENEW, found, until=None)
     return _begin(context, node, why)
@@ -96,14 +102,14 @@ def paused(context: DecisionContext, failed_at: datetime | None, failures: int) 
     return again if again > context.now else None
 
 
-def stopped(context: DecisionContext, node: Node, kind: str, asks: str, *, approved: bool) -> tuple[Blocker, ...]:
-    """Blockers of a renewal of this kind; `asks` is the command by which a person has it done."""
+def stopped(context: DecisionContext, node: Node, kind: str, asks: Verb, *, approved: bool) -> tuple[Blocker, ...]:
+    """Blockers of a renewal of this kind; `asks` is the act by which a person has it done."""
     found = blockers(context, DisruptionRequest(kind, ActClass.immediate, (node,), approved=approved))
     if found or approved or mode_of(context, node, kind) is not Mode.propose:
         return found
     text = f"{kind} is only proposed in pool {node.pool}, so a person has to ask for it"
-    ends = f"a person asks ({asks}), or sets the mode (hostler pool mode {node.pool} act --remedy {kind} --reason …)"
-    return (Blocker("mode", f"{node.pool}:{kind}", text, ends),)
+    mode = by_act(SetMode(Mode.act, kind), f"{POOL}:{node.pool}", "a person sets the mode")
+    return (Blocker("mode", f"{node.pool}:{kind}", text, (by_act(asks, node.id, "a person asks"), mode)),)
 
 
 def _begin(context: DecisionContext, node: Node, why: str) -> Act:

@@ -14,6 +14,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, asked_again
 from hostler.core.state.model import Blocker, Node, Operation, Plan
 from hostler.core.state.operations import EjectBootMedium
+from hostler.core.state.ways_out import observed
 from hostler.core.tables.operations import OPERATIONS
 
 DEADLINE_S = 180.0
@@ -38,7 +39,7 @@ def ejecting(node: Node, kind: str) -> tuple[Blocker, ...]:
     if kind not in HANDS_OVER or node.aside is None or node.aside.kind != EJECT:
         return ()
     text = "the boot medium of an earlier boot is being ejected"
-    return (Blocker("operation", node.aside.id, text, "its outcome is known"),)
+    return (Blocker("operation", node.aside.id, text, observed("its outcome is known", "hostler")),)
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:

@@ -8,6 +8,7 @@ from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, Node, Plan
+from hostler.core.state.ways_out import observed
 
 HOME_COMES = timedelta(minutes=5)
 """cloud-init tries to phone home ten times, with a second and more in between."""
@@ -35,7 +36,9 @@ def _wait_heard(context: DecisionContext, node: Node, plan: Plan, *, done: bool)
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if context.now >= step_deadline(plan):
         return Act(fail_step(context, node, plan, "the agent was not heard in time"))
-    blocker = Blocker("boot", node.id, "the node is booting; its agent has not reported yet", "its agent reports")
+    blocker = Blocker(
+        "boot", node.id, "the node is booting; its agent has not reported yet", observed("its agent reports", "agent")
+    )
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
@@ -50,7 +53,12 @@ def _comes_home(context: DecisionContext, node: Node, plan: Plan) -> Wait | None
     until = boot.seeded + HOME_COMES
     if boot.home is not None or context.now >= until:
         return None
-    coming = Blocker("boot", node.id, "its agent is heard, and cloud-init has not ended yet", "the node phones home")
+    coming = Blocker(
+        "boot",
+        node.id,
+        "its agent is heard, and cloud-init has not ended yet",
+        observed("the node phones home", "agent"),
+    )
     return Wait(plan.name, (coming,), until=until)
 
 
@@ -61,5 +69,7 @@ def wait_bmc(context: DecisionContext, node: Node, plan: Plan) -> Answer:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if context.now >= step_deadline(plan):
         return Act(fail_step(context, node, plan, "the BMC did not answer in time"))
-    blocker = Blocker("bmc", node.id, "the BMC is restarting and does not answer yet", "the BMC answers")
+    blocker = Blocker(
+        "bmc", node.id, "the BMC is restarting and does not answer yet", observed("the BMC answers", "bmc")
+    )
     return Wait(plan.name, (blocker,), until=step_deadline(plan))

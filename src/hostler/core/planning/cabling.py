@@ -18,6 +18,7 @@ from hostler.core.state.fabrics import CABLING, DesignedLink, Fabric, LinkCondit
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
 from hostler.core.state.operations import VerifyCabling
+from hostler.core.state.ways_out import observed
 
 _NAMES = ("hostname", "kubernetes", "slurm")
 _TOLD = 4
@@ -64,13 +65,19 @@ def verify(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     until = step_deadline(plan)
     standing = unanswered_checks.standing(node, CABLING)
     if verdict is Verdict.inconclusive and standing is None and context.now < until:
-        coming = Blocker("observation", text[:120], text, "a validation of the network has seen the node's ports")
+        coming = Blocker(
+            "observation",
+            text[:120],
+            text,
+            observed("a validation of the network has seen the node's ports", "network"),
+        )
         return Wait(plan.name, (coming,), until=until)
     if standing is None or not standing.evidence[-1].text.endswith(text):
         ticketed = any(c.ticket and device in c.finding.devices for c in context.fleet.cases_of(fabric.name))
         return Act(unanswered_checks.left_open(context, node, Unsaid(CABLING, verdict, text, ticketed=ticketed)))
-    ends = f"a validation finds its ports as designed ({unanswered_checks.next_command(node, CABLING)})"
-    return Wait(plan.name, (Blocker(CABLING, text[:120], text, ends),), until=None)
+    designed = observed("a validation finds its ports as designed", "network")
+    ways = (designed, *unanswered_checks.ways_of(node, CABLING))
+    return Wait(plan.name, (Blocker(CABLING, text[:120], text, ways),), until=None)
 
 
 def _passed(context: DecisionContext, node: Node, plan: Plan, text: str, *, asked: bool = True) -> Act:

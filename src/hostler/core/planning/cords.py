@@ -16,6 +16,7 @@ from hostler.core.state.decisions import Act, Answer, asked_again
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Blocker, Node, Operation
 from hostler.core.state.operations import UNPLUG, PullCords
+from hostler.core.state.ways_out import observed
 
 DARK = timedelta(minutes=2)
 """How long the cords stay out: supplies and standby rails lose their charge."""
@@ -65,7 +66,7 @@ def asked_of(node: Node) -> Operation | None:
 def blocker(operation: Operation) -> Blocker:
     """The technician, as the plan waits for them."""
     text = f"a technician is to pull its cords for {duration(DARK.total_seconds())} (ticket {ticket_id(operation)})"
-    return Blocker("person", "technician", text, "its BMC shows that it has restarted")
+    return Blocker("person", "technician", text, observed("its BMC shows that it has restarted", "bmc"))
 
 
 def ticket_id(operation: Operation) -> str:

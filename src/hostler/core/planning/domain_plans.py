@@ -13,6 +13,7 @@ from msgspec import Struct
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Condition, Node, Phase, Plan
 from hostler.core.state.scopes import ALONE, ActGroup, Scope
+from hostler.core.state.ways_out import observed
 
 
 class DomainStage(IntEnum):
@@ -66,7 +67,7 @@ def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
     doing = theirs.steps[theirs.index].operation
     why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
     text = f"{plan.group.scope} is treated as a whole, and {mate.id} is still at {doing}{why}"
-    return Blocker("domain", mate.id, text[:500], f"{mate.id} has caught up or left the act")
+    return Blocker("domain", mate.id, text[:500], observed(f"{mate.id} has caught up or left the act", "hostler"))
 
 
 def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
@@ -76,7 +77,7 @@ def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
             "domain",
             mate.id,
             f"the plan of {mate.id} is not undone yet; all members return to service together",
-            f"the plan of {mate.id} is undone",
+            observed(f"the plan of {mate.id} is undone", "hostler"),
         )
         for mate, theirs in mates(fleet, node)
         if theirs.state == "running"

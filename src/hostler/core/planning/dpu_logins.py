@@ -16,6 +16,7 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.dpu_login import RENEW_DPU, DpuLogin, login_at
 from hostler.core.state.dpus import bmcs_of, serials_of
 from hostler.core.state.model import Node
+from hostler.core.state.verbs.bmc_logins import RenewLogin
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
@@ -48,7 +49,7 @@ def of_bmc(context: DecisionContext, node: Node, bmc: str) -> Act | Wait | datet
     if not anew and (again := bmc_logins.paused(context, known.login.failed_at, known.login.failures)) is not None:
         return again
     by_person = asked and known.login.asked_by not in ("", "hostler")
-    asks = f"hostler bmc credentials rotate {node.id} --dpu {bmc} --reason …"
+    asks = RenewLogin(dpu=bmc)
     if found := bmc_logins.stopped(context, node, RENEW, asks, approved=by_person):
         return Wait(RENEW_DPU, found, until=None)
     due = () if asked else (e.DpuLoginDue(node.id, bmc, "hostler", why),)

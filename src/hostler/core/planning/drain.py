@@ -8,7 +8,7 @@ from hostler.core.planning.outcomes import has_left
 from hostler.core.planning.step_operation import start, step_deadline
 from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.policy.remedy_escalation import rule_for
-from hostler.core.policy.workload_consent import Consent, Disturbance, Lost, lost_to, may_disturb
+from hostler.core.policy.workload_consent import Consent, Disturbance, Lost, consent_or_end, lost_to, may_disturb
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import Pool, scaled
@@ -17,6 +17,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, soonest
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, Plan, Step
 from hostler.core.state.operations import Evict
+from hostler.core.state.ways_out import observed
 
 CHECK_ENDS_S = 60.0
 """So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
@@ -36,7 +37,10 @@ def undrained(context: DecisionContext, node: Node, plan: Plan) -> list[Blocker]
     if isinstance(consents, Blocker):
         return [consents]
     return [
-        c.blocker or Blocker("workload", c.workload.id, f"workload {c.workload.id} still runs here", "it ends")
+        c.blocker
+        or Blocker(
+            "workload", c.workload.id, f"workload {c.workload.id} still runs here", observed("it ends", "scheduler")
+        )
         for c in consents
     ]
 
@@ -164,12 +168,16 @@ def _ending_check(context: DecisionContext, node: Node, plan: Plan) -> Wait | No
     if left is None or until <= context.now:
         return None
     text = f"the idle check {left.check} is being ended"
-    return Wait(plan.name, (Blocker("operation", left.check, text, "it has left the node"),), until=until)
+    return Wait(
+        plan.name, (Blocker("operation", left.check, text, observed("it has left the node", "scheduler")),), until=until
+    )
 
 
 def _held_work(work: Workload) -> Blocker:
     text = f"{work.job or work.id} may be ended, but the scheduler does not end it: {work.held_by}"
-    return Blocker("scheduler", work.id, text, "the scheduler lets it go, or the work ends by itself")
+    return Blocker(
+        "scheduler", work.id, text, observed("the scheduler lets it go, or the work ends by itself", "scheduler")
+    )
 
 
 def _overdue(context: DecisionContext, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
@@ -186,9 +194,8 @@ def _overdue(context: DecisionContext, node: Node, plan: Plan, stopped: tuple[Bl
     stays = plan.disturbed or plan.act_class is ActClass.immediate or domain_plans.has_disturbed(context.fleet, node)
     if stays and asked is not None:
         text = f"{asked.owner} has been asked to consent (ticket {asked.id})"
-        ends = f"they consent (hostler ticket consent {asked.id}) or the work ends"
         later = _next_agreement(context, node, plan, pool)
-        return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, ends)), until=later)
+        return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, consent_or_end(asked.id))), until=later)
     ticket = asked or _consent_ticket(context, node, plan, stopped[0], pool)
     opened = () if asked is not None else (e.TicketOpened(ticket),)
     if stays:

@@ -7,6 +7,9 @@ from hostler.core.policy.guards import blockers
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.nodes import Adopt
+from hostler.core.state.ways_out import by_act, observed
 from hostler.core.tables.phases import PHASES
 
 
@@ -17,19 +20,27 @@ def enrol(context: DecisionContext, node: Node) -> Answer:
             return Act(change_phase(context, node, Phase.production, "adopted, its inventory seen"))
         text = "the node's inventory has not been seen yet"
         return Wait(
-            "adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports the inventory"),), until=None
+            "adopt",
+            (Blocker("observation", "inventory", text, observed("its agent or BMC reports the inventory", "agent")),),
+            until=None,
         )
     if node.provisioner == "none":
         text = "the node has no provisioner, so Hostler does not power it on"
         return Wait(
             "bring_up",
-            (Blocker("person", "operator", text, "a person adopts it (hostler adopt) or gives it a provisioner"),),
+            (
+                Blocker(
+                    "person", "operator", text, by_act(Adopt(), FLEET, "a person adopts it, or gives it a provisioner")
+                ),
+            ),
             until=None,
         )
     if has_no_power(node) and not context.live.of(node.id).heard:
         text = f"{node.id} has no BMC, so nobody but a person can switch it on; its agent is not heard"
         return Wait(
-            "bring_up", (Blocker("person", "technician", text, "it is on, and its agent is heard"),), until=None
+            "bring_up",
+            (Blocker("person", "technician", text, observed("it is on, and its agent is heard", "agent")),),
+            until=None,
         )
     found = blockers(context, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
     if found:

@@ -26,6 +26,8 @@ from hostler.core.state.health import is_unheard
 from hostler.core.state.model import LIFTED, ActClass, Blocker, HoldKind, Node, Operation, Plan, Step, Verdict
 from hostler.core.state.operations import UNPLUG, plain
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.verbs.proposals import Approve, Reject
+from hostler.core.state.ways_out import by_act, observed
 from hostler.core.tables.operations import OPERATIONS, OperationKind
 
 
@@ -83,8 +85,9 @@ def _proposed(context: DecisionContext, node: Node, plan: Plan, need: Need | Non
         why = f"{node.id} is cordoned or opened for a person first; what is still needed then is proposed again"
         acts = ((node, plan), *domain_plans.mates(context.fleet, node))
         return Act(tuple(e.PlanEnded(one.id, p.id, "cancelled", why) for one, p in acts if p.state == "proposed"))
-    text = f"{plan.name} is proposed and needs approval (hostler plan approve {node.id} --reason …)"
-    return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),), until=None)
+    text = f"{plan.name} is proposed and needs approval"
+    ways = (by_act(Approve(), node.id, "a person approves it"), by_act(Reject(), node.id, "a person rejects it"))
+    return Wait(plan.name, (Blocker("approval", plan.id, text, ways),), until=None)
 
 
 def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Operation) -> Answer:
@@ -92,7 +95,11 @@ def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Op
     first = context.live.unobserved.get(operation.id)
     if first is not None and context.now < first:
         text = f"{operation.kind} was under way while no controller was active; its result is being checked"
-        return Wait(plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=first)
+        return Wait(
+            plan.name,
+            (Blocker("operation", operation.id, text, observed("its outcome is known", "hostler")),),
+            until=first,
+        )
     if row.interruptible and (why := bring_up_fails(context, node, plan)):
         return Act((_give_up(node, operation, row, "revoked", context.now), *fail_plan(context, node, plan, why)))
     if operation.deadline <= context.now:
@@ -102,7 +109,7 @@ def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Op
             return Act((gone, *said))
         return Act((gone, *fail_step(context, node, plan, f"{operation.kind} did not finish in time")))
     text = f"{operation.kind} was asked for at {operation.started:%H:%M:%S} and has not been answered"
-    asked = Blocker("operation", operation.id, text, "its outcome is known")
+    asked = Blocker("operation", operation.id, text, observed("its outcome is known", "hostler"))
     waits_for = cords.blocker(operation) if operation.kind == UNPLUG else asked
     limit = limit_at(node, plan) if row.interruptible else None
     until = soonest(context.now, operation.deadline, limit)

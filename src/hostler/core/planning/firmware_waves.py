@@ -9,7 +9,8 @@ from hostler.core.planning.firmware_plan import firmware_rows
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import Mode, Node, Phase
+from hostler.core.state.model import Node, Phase
+from hostler.core.state.pool_mode import Mode
 
 DRIFT, WRITES = "firmware.drift", "firmware_update"
 """The condition of a node off its baseline, and the remedy that brings it there."""

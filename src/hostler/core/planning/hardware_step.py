@@ -14,6 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
+from hostler.core.state.ways_out import observed
 
 
 def stands_at(node: Node) -> bool:
@@ -39,7 +40,7 @@ def verify_hardware(context: DecisionContext, node: Node, plan: Plan) -> Answer:
     if not failed and standing is None and context.now < deadline:
         if news:
             return Act(news)
-        coming = Blocker("observation", text[:120], text, "its agent or BMC reports it")
+        coming = Blocker("observation", text[:120], text, observed("its agent or BMC reports it", "agent"))
         return Wait(plan.name, (coming,), until=min((*moments, deadline)))
     if standing is None or not standing.evidence[-1].text.endswith(text):
         verdict = Verdict.failed if failed else Verdict.inconclusive
@@ -47,7 +48,7 @@ def verify_hardware(context: DecisionContext, node: Node, plan: Plan) -> Answer:
         return Act((*news, *unanswered_checks.left_open(context, node, unsaid)))
     if news:
         return Act(news)
-    blocker = Blocker("inventory", text[:120], text, unanswered_checks.next_command(node, HARDWARE))
+    blocker = Blocker("inventory", text[:120], text, unanswered_checks.ways_of(node, HARDWARE))
     return Wait(plan.name, (blocker,), until=min(moments, default=None))
 
 

@@ -9,10 +9,13 @@ from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import retry_wait
 from hostler.core.policy.holds_and_pauses import held, keeping_away, lacks_cordon, scopes
 from hostler.core.report.sentences import asked_for
+from hostler.core.state.change_control import Approval
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import OWNER, ActClass, Blocker, HoldKind, Node, Phase
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.verbs.approvals import ApproveRequest, DenyRequest, WithdrawRequest
+from hostler.core.state.ways_out import Ways, by_act, observed
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -42,8 +45,17 @@ def serve(context: DecisionContext, node: Node) -> Answer:
     answer = _serve(context, node)
     if not isinstance(answer, Rest) or not (asked := context.fleet.approvals_for(node.id)):
         return answer
-    ends = "a second person approves or denies it (hostler approval list)"
-    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked), until=None)
+    waits = tuple(Blocker("approval", a.id, asked_for(a), _answers(a)) for a in asked)
+    return Wait(asked[0].intent.verb, waits, until=None)
+
+
+def _answers(approval: Approval) -> Ways:
+    """Acts of a second person on what somebody asked for, and of that somebody."""
+    return (
+        by_act(ApproveRequest(), approval.id, "a second person approves it"),
+        by_act(DenyRequest(), approval.id, "a second person denies it"),
+        by_act(WithdrawRequest(), approval.id, "it is withdrawn by whom it is from"),
+    )
 
 
 def _serve(context: DecisionContext, node: Node) -> Answer:
@@ -75,5 +87,5 @@ def _unseen(context: DecisionContext, node: Node) -> Wait | None:
     if node.assignment is not None or not (found := gaps(context.fleet, node)):
         return None
     text = "; ".join(str(gap) for gap in found)[:400]
-    ends = "its agent or BMC shows what its SKU says"
-    return Wait("deliver", (Blocker("inventory", text[:120], text, ends),), until=None)
+    shown = observed("its agent or BMC shows what its SKU says", "agent")
+    return Wait("deliver", (Blocker("inventory", text[:120], text, shown),), until=None)

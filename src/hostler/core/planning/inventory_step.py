@@ -13,6 +13,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, CheckResult, Node, Plan, Verdict
 from hostler.core.state.operations import VerifyInventory
+from hostler.core.state.ways_out import by_time, observed
 from hostler.core.tables.verdicts import Conviction
 
 
@@ -34,14 +35,14 @@ def verify_inventory(context: DecisionContext, node: Node, plan: Plan) -> Answer
         return _still_missing(context, node, plan, missing)
     verdict = Verdict.failed if any(gap.seen for gap in found) else Verdict.inconclusive
     if verdict is Verdict.inconclusive and context.now < step_deadline(plan):
-        coming = Blocker("observation", text[:120], text, "its agent or BMC reports it")
+        coming = Blocker("observation", text[:120], text, observed("its agent or BMC reports it", "agent"))
         return Wait(plan.name, (coming,), until=step_deadline(plan))
     standing = unanswered_checks.standing(node, INVENTORY)
     if standing is None or not standing.evidence[-1].text.endswith(text):
         hint = doubt_of_sku(context.fleet, node, found)
         unsaid = unanswered_checks.Unsaid(INVENTORY, verdict, text, hint=hint)
         return Act(unanswered_checks.left_open(context, node, unsaid))
-    blocker = Blocker("inventory", text[:120], text, unanswered_checks.next_command(node, INVENTORY))
+    blocker = Blocker("inventory", text[:120], text, unanswered_checks.ways_of(node, INVENTORY))
     return Wait(plan.name, (blocker,), until=None)
 
 
@@ -62,7 +63,10 @@ def _still_missing(context: DecisionContext, node: Node, plan: Plan, missing: li
     settled = max(plan.step_since, node.inventory_at or plan.step_since) + timedelta(seconds=step.deadline_s)
     if context.now < settled:
         coming = Blocker(
-            "inventory", why[:120], why, f"it is seen; otherwise the step fails at {settled:%Y-%m-%d %H:%M} UTC"
+            "inventory",
+            why[:120],
+            why,
+            (observed("it is seen", "agent"), by_time(f"the step fails at {settled:%Y-%m-%d %H:%M} UTC", settled)),
         )
         return Wait(plan.name, (coming,), until=settled)
     failed = CheckResult(INVENTORY, Verdict.failed, context.now, why)

@@ -11,8 +11,9 @@ from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import CompanyCall
-from hostler.core.state.model import Mode, Node, Operation
+from hostler.core.state.model import Node, Operation
 from hostler.core.state.operations import RunChecks
+from hostler.core.state.pool_mode import Mode
 from hostler.core.tables.operations import IDLE_CHECK
 
 CALLED_MOST = 4

@@ -4,8 +4,8 @@ from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning import evidence_keeping
 from hostler.core.planning.idle_checks import serves
 from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.state.assets import DPU_BMC
 from hostler.core.state.configuration import Policy
-from hostler.core.state.dpus import DPU_BMC
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.requalification import has_proven_itself

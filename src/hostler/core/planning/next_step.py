@@ -25,6 +25,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, asked_again
 from hostler.core.state.formats import writable
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.state.ways_out import by_time
 from hostler.core.tables.phases import PHASES
 from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.core.tables.verdicts import Conviction
@@ -66,8 +67,8 @@ def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:
 def _settling(node: Node) -> Wait:
     late = node.settling[0]
     text = f"{late.kind} was given up and may still take effect"
-    ends = Blocker("operation", late.id, text, "its effect is observed, or its settle time is over")
-    return Wait("settle", (ends,), until=late.deadline)
+    settled = by_time("its effect is observed, or its settle time is over", late.deadline)
+    return Wait("settle", (Blocker("operation", late.id, text, settled),), until=late.deadline)
 
 
 def _phase_work(context: DecisionContext, node: Node) -> Answer:

@@ -30,6 +30,9 @@ from hostler.core.state.model import ActClass, Blocker, Node, Operation, Phase, 
 from hostler.core.state.rack_runs import RACK_FAILED, WRITES_MOST, AssetAct, Rack, RackRun, RackStep
 from hostler.core.state.racks import OFF
 from hostler.core.state.scopes import RACK, Scope
+from hostler.core.state.verbs.racks import RackCallOff
+from hostler.core.state.verbs.remedies import ReleaseNode
+from hostler.core.state.ways_out import by_act, observed
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.rack_recipe import BRING_UP, RACK_STEPS
 
@@ -89,7 +92,9 @@ def _stopped_or_on(context: DecisionContext, rack: Rack, run: RackRun, step: Rac
     place = rack_match.place_of(context.fleet, run.rack, context.fleet.configuration.skus.get(run.sku))
     if place is None:
         text = f"SKU {run.sku} has no rack manifest any more"
-        return Wait(step.name, (Blocker("rack", run.sku, text, "the configuration has one again"),), until=None)
+        configured = observed("the configuration has one again", "hostler")
+        called_off = by_act(RackCallOff(), Scope(RACK, run.rack).text, "a person calls the bring-up off")
+        return Wait(step.name, (Blocker("rack", run.sku, text, (configured, called_off)),), until=None)
     if step.writes is not None:
         return _write(context, rack, run, place)
     return _stand(context, run, step, place)
@@ -101,7 +106,9 @@ def _stand(context: DecisionContext, run: RackRun, step: RackStep, place: RackPl
         return Act((e.RackStepDone(run.rack, run.id, step.name, run.index + 1),))
     found = rack_match.gaps(place, step.stage, context.now)
     shown = [gap for gap in found if step.versions or not gap.firmware]
-    waits = tuple(Blocker("rack", gap.about or step.stage, gap.text, step.ends_when) for gap in shown[:8])
+    waits = tuple(
+        Blocker("rack", gap.about or step.stage, gap.text, observed(step.ends_when, "bmc")) for gap in shown[:8]
+    )
     looks = [asset.look.at + rack_match.STALE for asset in place.assets if asset.look is not None]
     return Wait(step.name, waits, until=min((at for at in looks if at > context.now), default=None))
 
@@ -149,12 +156,12 @@ def _stops(context: DecisionContext, rack: Rack, place: RackPlace, asset: Asset)
     for node in nodes:
         if node.assignment is not None or (node.phase is Phase.production and context.live.workloads(node)):
             whose = f"serves pool {node.pool}" if node.pool else "runs work"
-            ends = f"it is released (hostler node release-node {node.id} --reason …)"
-            yield Blocker("work", node.id, f"{node.id} {whose}, and depends on {asset.id}", ends)
+            released = by_act(ReleaseNode(), node.id, "it is released")
+            yield Blocker("work", node.id, f"{node.id} {whose}, and depends on {asset.id}", released)
     for busy in rack.operations:
         if busy.node == asset.id:
             text = f"{busy.kind} of {asset.id} is under way beside the bring-up"
-            yield Blocker("operation", busy.id, text, "its outcome is known")
+            yield Blocker("operation", busy.id, text, observed("its outcome is known", "hostler"))
 
 
 def _leaked(fleet: Fleet, run: RackRun) -> Asset | None:
@@ -169,14 +176,14 @@ def _outstanding(context: DecisionContext, rack: Rack, run: RackRun, operation: 
     first = context.live.unobserved.get(operation.id)
     if first is not None and context.now < first:
         text = f"{operation.kind} of {operation.node} was under way while no controller was active; it is looked at"
-        blocker = Blocker("operation", operation.id, text, "its outcome is known")
+        blocker = Blocker("operation", operation.id, text, observed("its outcome is known", "hostler"))
         return Wait(run.steps[run.index].name, (blocker,), until=first)
     if operation.deadline <= context.now:
         gone = _given_up(context, rack, operation)
         why = f"{operation.kind} of {operation.node} did not finish in time"
         return Act((gone, *failed(context, run, why, operation.node)))
     text = f"{operation.kind} of {operation.node} was asked for at {operation.started:%H:%M:%S} and is not answered"
-    blocker = Blocker("operation", operation.id, text, "its outcome is known")
+    blocker = Blocker("operation", operation.id, text, observed("its outcome is known", "hostler"))
     return Wait(run.steps[run.index].name, (blocker,), until=operation.deadline)
 
 

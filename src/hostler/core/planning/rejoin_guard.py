@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from hostler.core.conditions.machine_identity import rebinding
 from hostler.core.conditions.uninvited import UNINVITED, entered_at_boot, listed_against_journal
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -17,7 +18,11 @@ from hostler.core.state import events as e
 from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, soonest
-from hostler.core.state.model import ActClass, Assignment, Blocker, Mode, Node, Operation
+from hostler.core.state.model import ActClass, Assignment, Blocker, Node, Operation
+from hostler.core.state.pool_mode import Mode
+from hostler.core.state.scopes import POOL
+from hostler.core.state.verbs.modes import SetMode
+from hostler.core.state.ways_out import by_act, by_time, observed
 from hostler.core.tables.recipes import RECIPES, StepRow
 
 TURN_AWAY = "turn_away"
@@ -83,13 +88,16 @@ def _stopped(context: DecisionContext, node: Node, cluster: str) -> tuple[Blocke
     if not context.live.synced(cluster):
         why = context.live.clusters.get(cluster) or "it has not been heard yet"
         text = f"the nodes that cluster {cluster} lists are not known: {why}"
-        return (Blocker("scheduler", cluster, text, "the cluster answers again"),)
+        return (Blocker("scheduler", cluster, text, observed("the cluster answers again", "scheduler")),)
     there = context.live.of(node.id).scheduler_boot
     if there and node.boot_id and there != node.boot_id:
         text = f"the node that cluster {cluster} lists by this name runs boot {there}, not {node.boot_id}"
         return (
             Blocker(
-                "binding", node.id, text, "both report one boot, or a person corrects the binding (hostler node rebind)"
+                "binding",
+                node.id,
+                text,
+                (observed("both report one boot", "agent"), rebinding(node)),
             ),
         )
     pool = "" if _is_guest(context, node, cluster) else node.left_pool
@@ -97,9 +105,9 @@ def _stopped(context: DecisionContext, node: Node, cluster: str) -> tuple[Blocke
     found = blockers(context, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
     if not found and mode_of(context, member, TURN_AWAY) is Mode.propose:
         text = f"{TURN_AWAY} is only proposed in pool {node.left_pool}, so a person has to delete the Node"
-        sets = f"hostler pool mode {node.left_pool} act --remedy {TURN_AWAY} --reason …"
-        ends = f"a person deletes the Node in cluster {cluster}, or sets the mode ({sets})"
-        return (Blocker("mode", f"{node.left_pool}:{TURN_AWAY}", text, ends),)
+        gone = observed(f"a person deletes the Node in cluster {cluster}", "scheduler")
+        acts = by_act(SetMode(Mode.act, TURN_AWAY), f"{POOL}:{node.left_pool}", "a person sets the mode")
+        return (Blocker("mode", f"{node.left_pool}:{TURN_AWAY}", text, (gone, acts)),)
     return found
 
 
@@ -112,7 +120,9 @@ def _customers(context: DecisionContext, node: Node, cluster: str) -> tuple[Bloc
     """The customers' work that has come to the Node: it ends by itself, and nobody asks it to."""
     works = context.live.of(node.id).workloads.get(cluster, ())
     return tuple(
-        Blocker("workload", work.id, f"workload {work.id} runs there in cluster {cluster}", "it ends")
+        Blocker(
+            "workload", work.id, f"workload {work.id} runs there in cluster {cluster}", observed("it ends", "scheduler")
+        )
         for work in works
         if work.work_class is not WorkClass.infrastructure
     )
@@ -128,7 +138,8 @@ def _paused(context: DecisionContext, node: Node) -> Wait | None:
     if again <= context.now:
         return None
     text = f"{failed.kind} {failed.result.replace('_', ' ')}: {failed.detail}"
-    return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, f"the next try is at {again:%H:%M:%S} UTC"),), again)
+    tries = by_time(f"the next try is at {again:%H:%M:%S} UTC", again)
+    return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, tries),), again)
 
 
 def _operation(context: DecisionContext, node: Node, row: StepRow, cluster: str) -> Operation:

@@ -20,6 +20,7 @@ from hostler.core.policy.incidents import explained
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.remedy_escalation import Need, need_of, rank
 from hostler.core.policy.storm_brake import storm, storm_ebbs
+from hostler.core.policy.workload_consent import consent_or_end
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
@@ -27,8 +28,11 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait, soonest
 from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.live_state import ON
-from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile
+from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node, Phase, Profile
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.scopes import Scope
+from hostler.core.state.verbs.tickets import CloseTicket
+from hostler.core.state.ways_out import by_act, by_time, observed
 from hostler.core.tables.recipes import RECIPES
 
 BACK_OFF_S = 300.0
@@ -120,9 +124,7 @@ def _consents_asked(context: DecisionContext, node: Node, need: Need) -> Iterato
     consent = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     if consent is not None and need.act_class is ActClass.pending and context.live.workloads(node) != ():
         text = f"{consent.owner} has been asked to consent (ticket {consent.id}): {consent.summary}"
-        yield Blocker(
-            "person", consent.owner, text, f"they consent (hostler ticket consent {consent.id}) or the work ends"
-        )
+        yield Blocker("person", consent.owner, text, consent_or_end(consent.id))
 
 
 def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | datetime:
@@ -193,14 +195,17 @@ def retry_wait(
     if rested <= context.now or (requested and not tried[-1].failed):
         return None
     blocker = Blocker(
-        "clock", name, f"the last try of {name} was moments ago", f"the next try may begin at {rested:%H:%M:%S} UTC"
+        "clock",
+        name,
+        f"the last try of {name} was moments ago",
+        by_time(f"the next try may begin at {rested:%H:%M:%S} UTC", rested),
     )
     return Wait(name, (*asked, blocker), until=rested)
 
 
 def _ticket_blocker(stuck: Ticket) -> Blocker:
-    ends = f"the ticket is closed (hostler ticket close {stuck.id})"
-    return Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", ends)
+    closed = by_act(CloseTicket(), stuck.id, "the ticket is closed")
+    return Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", closed)
 
 
 def _stuck(context: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
@@ -249,17 +254,20 @@ def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker
     if node.plan is not None or node.settling:
         doing = node.plan.name if node.plan is not None else node.settling[0].kind
         yield Blocker(
-            "domain", node.id, f"{scope} is treated as a whole, and {node.id} is busy with {doing}", f"{doing} is over"
+            "domain",
+            node.id,
+            f"{scope} is treated as a whole, and {node.id} is busy with {doing}",
+            observed(f"{doing} is over", "hostler"),
         )
         return
     if lacks_cordon(context.fleet, node):
         text = f"{scope} is treated as a whole, and a person's cordon of {node.id} is laid first"
-        yield Blocker("domain", node.id, text, f"{node.id} is cordoned, or the cordon is lifted")
+        yield Blocker("domain", node.id, text, observed(f"{node.id} is cordoned, or the cordon is lifted", "hostler"))
         return
     own = needed(context, node)
     if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
         text = f"{scope} is treated as a whole, and {node.id} first needs {own.remedy} for {own.rule}"
-        yield Blocker("domain", node.id, text, f"{own.remedy} is done")
+        yield Blocker("domain", node.id, text, observed(f"{own.remedy} is done", "hostler"))
 
 
 def _is_proposed(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:
@@ -312,7 +320,7 @@ def protect(context: DecisionContext, node: Node, need: Need) -> Answer | None:
             "clock",
             need.remedy,
             f"the last try of {need.remedy} was moments ago",
-            f"the next try begins at {rested:%H:%M:%S} UTC",
+            by_time(f"the next try begins at {rested:%H:%M:%S} UTC", rested),
         )
         return Wait("power", (held(dark), blocker), until=rested)
     return Act((record(context, node, RECIPES[need.remedy], frame),))

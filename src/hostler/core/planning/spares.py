@@ -16,7 +16,8 @@ from hostler.core.policy.remedy_escalation import is_on_probation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool, SpareOrder
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Assignment, Mode, Node
+from hostler.core.state.model import ActClass, Assignment, Node
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.trends import DRIFT
 from hostler.core.tables.recipes import RECIPES

@@ -15,6 +15,10 @@ from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Attempt, Blocker, HoldKind, Node, Phase
+from hostler.core.state.verbs.maintenance import EndWork
+from hostler.core.state.verbs.nodes import RmaSend
+from hostler.core.state.verbs.tickets import CloseTicket
+from hostler.core.state.ways_out import by_act, by_time
 from hostler.core.tables.phases import PHASES
 
 EXAMINE = PHASES[Phase.triage].recipe
@@ -29,9 +33,9 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
     asked = next((c for c in node.conditions if c.type == MAINTENANCE), None)
     if asked is not None:
         text = f"{asked.owner} took the node out for maintenance"
-        ends = f"the work is ended, or none is needed (hostler node end-work {node.id} --reason …)"
+        ended = by_act(EndWork(), node.id, "the work is ended, or none is needed")
         works = [h for h in context.fleet.holds_of(node.id) if h.kind is HoldKind.physical_work]
-        found = tuple(map(held, works)) or (Blocker("person", "technician", text, ends),)
+        found = tuple(map(held, works)) or (Blocker("person", "technician", text, ended),)
         return Wait("maintenance", found, until=None)
     if undecided := _undecided(context, node) or going_round(context, node):
         return undecided
@@ -42,8 +46,8 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
     if len(vain) >= len(AGAIN_S) and _ticket(context, node) is None:
         return Act((e.TicketOpened(_asking(context, node, len(vain))),))
     text = f"the node could not be restarted for its examination, {len(vain)} times so far"
-    ends = f"a technician sees to its power and BMC, or the next try at {again:%Y-%m-%d %H:%M} UTC works"
-    return Wait(EXAMINE, (Blocker("person", "technician", text, ends),), until=again)
+    tries = by_time(f"a technician sees to its power and BMC, and the next try is at {again:%Y-%m-%d %H:%M} UTC", again)
+    return Wait(EXAMINE, (Blocker("person", "technician", text, tries),), until=again)
 
 
 def _undecided(context: DecisionContext, node: Node) -> Wait | None:
@@ -54,12 +58,13 @@ def _undecided(context: DecisionContext, node: Node) -> Wait | None:
     until = proposal.opened + timedelta(seconds=scaled(context.fleet.policy_of(node), DECIDED_WITHIN_S))
     if until <= context.now:
         return None
-    ends = (
-        f"it is returned (hostler node rma-send {node.id}), ticket {proposal.id} is closed, "
-        f"or it is examined at {until:%Y-%m-%d %H:%M} UTC"
+    ways = (
+        by_act(RmaSend(), node.id, "it is returned"),
+        by_act(CloseTicket(), proposal.id, "the ticket is closed"),
+        by_time(f"it is examined at {until:%Y-%m-%d %H:%M} UTC", until),
     )
     text = "the node failed again on probation: its repair did not last"
-    return Wait(REPEAT, (Blocker("person", "operator", text, ends),), until=until)
+    return Wait(REPEAT, (Blocker("person", "operator", text, ways),), until=until)
 
 
 def _ticket(context: DecisionContext, node: Node) -> Ticket | None:

@@ -17,6 +17,9 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Attempt, Blocker, Node, Phase
+from hostler.core.state.verbs.nodes import Debug, RmaSend
+from hostler.core.state.verbs.tickets import CloseTicket
+from hostler.core.state.ways_out import by_act
 
 
 class _GoingRound(Struct, frozen=True):
@@ -39,11 +42,12 @@ def going_round(context: DecisionContext, node: Node) -> Answer | None:
     asked = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == ROUNDS), None)
     if asked is None:
         return Act((e.TicketOpened(_ticket(context, node, found)),))
-    ends = (
-        f"{found.put_right} and ticket {asked.id} is closed (hostler ticket close {asked.id}), engineers look "
-        f"(hostler node debug {node.id}), or it is returned (hostler node rma-send {node.id})"
+    ways = (
+        by_act(CloseTicket(), asked.id, f"{found.put_right} and the ticket is closed"),
+        by_act(Debug(), node.id, "engineers look"),
+        by_act(RmaSend(), node.id, "it is returned"),
     )
-    return Wait(ROUNDS, (Blocker("person", "operator", found.told("it"), ends),), until=None)
+    return Wait(ROUNDS, (Blocker("person", "operator", found.told("it"), ways),), until=None)
 
 
 def _round_of(node: Node, most: int) -> _GoingRound | None:

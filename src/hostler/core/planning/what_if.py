@@ -14,8 +14,9 @@ from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.configuration import Configuration, Pool, Reach
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import ActClass, Mode, Node
+from hostler.core.state.model import ActClass, Node
 from hostler.core.state.overlay_table import Table
+from hostler.core.state.pool_mode import Mode
 from hostler.core.tables.recipes import RECIPES
 
 

@@ -19,6 +19,7 @@ from hostler.core.state.index_keys import awaited_places
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, Phase, Severity
 from hostler.core.state.rack_runs import Rack
 from hostler.core.state.scopes import POOL, RACK, Scope
+from hostler.core.state.ways_out import WayOut, by_time, observed
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.phases import PHASES
 
@@ -35,7 +36,7 @@ def over_budget(context: DecisionContext, request: DisruptionRequest) -> list[Bl
         pool = context.fleet.pools.get(name)
         if pool is None:
             text = f"pool {name} is not in the active configuration, so its budget is unknown"
-            found.append(Blocker("budget", f"pool:{name}", text, "the pool is configured again"))
+            found.append(Blocker("budget", f"pool:{name}", text, observed("the pool is configured again", "hostler")))
             continue
         members = [node for node in request.nodes if node.pool == name]
         found.extend(_pool_budget(context, pool, members, request))
@@ -58,7 +59,7 @@ def _pool_budget(
     users = used_by(context.fleet, f"out:{pool.name}")
     text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would exceed the budget of {limit}"
     text += users + _first_turn(ahead)
-    return [Blocker("budget", scope.text, text, _ends(context, pool, cost, limit))]
+    return [Blocker("budget", scope.text, text, observed(_ends(context, pool, cost, limit), "hostler"))]
 
 
 def costs_availability(context: DecisionContext, node: Node) -> bool:
@@ -157,10 +158,10 @@ def _removal_budget(
     if done + len(members) <= pool.budget.removals_per_day:
         return []
     text = f"pool {pool.name}: {done} nodes were removed within 24 h, the limit is {pool.budget.removals_per_day}"
-    ends = "24 h have passed since the first removal"
+    ends: WayOut = by_time("24 h have passed since the first removal", leaves(context, DAY))
     if len(members) > pool.budget.removals_per_day:
         fewer = ", or fewer are asked for at once" if len(members) > 1 else ""
-        ends = f"the budget of pool {pool.name} lets {len(members)} leave in a day{fewer}"
+        ends = observed(f"the budget of pool {pool.name} lets {len(members)} leave in a day{fewer}", "hostler")
     return [Blocker("budget", f"removals:{pool.name}", text, ends)]
 
 
@@ -191,7 +192,7 @@ def _spares_floor(context: DecisionContext, pool: Pool, request: DisruptionReque
         return []
     left = f"{ready} spares of {pool.sku} are left, {floor} are kept back"
     text = f"pool {pool.name}: {left}, so no spare would replace the node"
-    return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
+    return [Blocker("budget", f"spares:{pool.sku}", text, observed("another spare is ready", "hostler"))]
 
 
 def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
@@ -204,7 +205,7 @@ def _bring_up_budget(context: DecisionContext, request: DisruptionRequest) -> li
     if busy + len(request.nodes) <= limit:
         return found
     text = f"{busy} nodes are being brought up, the limit is {limit} at once"
-    return [Blocker("budget", "bring_up", text, "one of them has finished"), *found]
+    return [Blocker("budget", "bring_up", text, observed("one of them has finished", "hostler")), *found]
 
 
 def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
@@ -229,7 +230,7 @@ def over_domain_budget(context: DecisionContext, request: DisruptionRequest) -> 
             ends = "another node of the domain is back in service"
             if asking > limit:
                 ends = f"the policy's budget of a {domain.kind} allows {asking} at once, or fewer are asked for at once"
-            found.append(Blocker("budget", domain.text, text, ends))
+            found.append(Blocker("budget", domain.text, text, observed(ends, "hostler")))
     return found
 
 
@@ -254,7 +255,7 @@ def domainstaken(context: DecisionContext, request: DisruptionRequest) -> list[B
         if len(busy | asking) > budget.at_once and asking - busy:
             names = ", ".join(scope.text for scope in sorted(busy)[:4])
             text = f"{len(busy)} {kind} domains are taken whole, {budget.at_once} may be at once ({names})"
-            found.append(Blocker("budget", f"{kind} domains", text, "one of them is done"))
+            found.append(Blocker("budget", f"{kind} domains", text, observed("one of them is done", "hostler")))
     return found
 
 

@@ -11,6 +11,8 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF, LiveState
 from hostler.core.state.model import Blocker, Condition, Node
+from hostler.core.state.verbs.remedies import Reboot
+from hostler.core.state.ways_out import by_act, observed
 from hostler.core.tables.recipe_facts import is_protective
 
 KERNEL_LOG = "kernel_log"
@@ -64,7 +66,15 @@ def doubtful_causes(fleet: Fleet, node: Node, causes: tuple[str, ...]) -> list[B
         return []
     text = "only the kernel log shows it, and its tenant can write there as root; NVML, PCI and BMC do not show it"
     return [
-        Blocker("confirmation", node.id, text, "NVML, PCI or the BMC shows it too, or a person asks for the remedy")
+        Blocker(
+            "confirmation",
+            node.id,
+            text,
+            (
+                observed("NVML, PCI or the BMC shows it too", "agent"),
+                by_act(Reboot(), node.id, "a person asks for a remedy, such as a reboot"),
+            ),
+        )
     ]
 
 
@@ -79,7 +89,7 @@ def uncorroborated(context: DecisionContext, request: DisruptionRequest) -> list
             "confirmation",
             node.id,
             "only one path to the node is silent; neither its scheduler nor its BMC says that it is down",
-            "a second independent path fails too, or the node is heard again",
+            (observed("a second independent path fails too", "bmc"), observed("the node is heard again", "agent")),
         )
         for node in silent
     ]

@@ -42,8 +42,9 @@ from hostler.core.state.configuration import (
 from hostler.core.state.durations import duration
 from hostler.core.state.expected import COMPARED, AdmissionRules
 from hostler.core.state.input_problems import InvalidInputError, Problem, WrongEntry
-from hostler.core.state.model import RESET_CLIENTS, Mode
+from hostler.core.state.model import RESET_CLIENTS
 from hostler.core.state.notify_routes import SEVERITIES, Route
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.syndromes import CAUSES
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.core.tables.part_kinds import PART_KINDS

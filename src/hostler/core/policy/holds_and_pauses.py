@@ -7,8 +7,13 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node, Phase
-from hostler.core.state.scopes import CLUSTER, POOL, RACK, WHOLE_CELL, Scope
+from hostler.core.state.scopes import CLUSTER, FLEET, POOL, RACK, WHOLE_CELL, Scope
+from hostler.core.state.verbs.command_line import TO_SAY
+from hostler.core.state.verbs.holds import ReleaseHold, Resume
+from hostler.core.state.verbs.maintenance import EndWork, StartWork
+from hostler.core.state.verbs.recovery import ReleaseRestore
 from hostler.core.state.verbs.remedies import Drain
+from hostler.core.state.ways_out import by_act
 from hostler.core.tables.recipe_facts import rules_of
 
 CORDONING = (HoldKind.cordon, HoldKind.physical_work, HoldKind.power)
@@ -61,7 +66,7 @@ def restored(context: DecisionContext, _request: DisruptionRequest) -> list[Bloc
 def restored_at(since: datetime) -> Blocker:
     """Blocker of all disruption until a person has looked at how reality differs from a copied journal."""
     text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC; no disruption until a person releases it"
-    return Blocker("restored", "journal", text, "a person releases it (hostler restore release --reason …)")
+    return Blocker("restored", "journal", text, by_act(ReleaseRestore(), FLEET, "a person releases it"))
 
 
 def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
@@ -74,7 +79,7 @@ def paused(context: DecisionContext, request: DisruptionRequest) -> list[Blocker
             "pause",
             s.text,
             f"disruption is paused for {s}",
-            f"a person resumes it (hostler resume {s} --reason …)",
+            by_act(Resume(), s.text, "a person resumes it"),
         )
         for s in paused
     ]
@@ -109,11 +114,13 @@ def _concerned(fleet: Fleet, request: DisruptionRequest) -> set[Scope]:
 
 def held(hold: Hold) -> Blocker:
     """A hold as the blocker it is."""
-    released = f"the hold is released (hostler hold release {hold.id} --reason …)"
+    scope = hold.scope.text
+    released = by_act(ReleaseHold(), hold.id, "the hold is released")
     if hold.kind is HoldKind.power and hold.owner != OWNER:
-        ends = f"work begins (hostler node start-work {hold.scope}) or {released}"
-        return Blocker("hold", hold.id, f"{hold.owner} keeps {hold.scope} powered off: {hold.reason}", ends)
-    ended = f"the work is ended (hostler node end-work {hold.scope} --reason …)"
-    ends = ended if hold.kind is HoldKind.physical_work else released
+        begins = by_act(StartWork(serial=TO_SAY), scope, "work begins")
+        text = f"{hold.owner} keeps {scope} powered off: {hold.reason}"
+        return Blocker("hold", hold.id, text, (begins, released))
+    ended = by_act(EndWork(), scope, "the work is ended")
+    way = ended if hold.kind is HoldKind.physical_work else released
     word = f" (by {hold.owner}'s word of {hold.since:%Y-%m-%d %H:%M} UTC: {hold.word})" if hold.word else ""
-    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}{word}", ends)
+    return Blocker("hold", hold.id, f"{hold.owner} holds {scope}: {hold.reason}{word}", way)

@@ -22,6 +22,8 @@ from hostler.core.state.index_keys import syndromes_of
 from hostler.core.state.model import Blocker, Condition, Node
 from hostler.core.state.scopes import FIRMWARE, POOL, Scope
 from hostler.core.state.syndromes import SYNDROME_OF, SYNDROMES, Syndrome
+from hostler.core.state.verbs.tickets import CloseIncident, TreatIndividually
+from hostler.core.state.ways_out import by_act, observed
 from hostler.core.tables.recipe_facts import is_protective
 
 HOSTLER = "hostler"
@@ -326,6 +328,13 @@ def _blocker(incident: Incident) -> Blocker:
         f"incident {incident.id}: {part_name(incident.scope)} is suspected of {types} "
         f"since {incident.opened:%Y-%m-%d %H:%M:%S} UTC (ticket {incident.ticket})"
     )
-    ends = f"its members recover, or somebody closes it (hostler incident close {incident.id}); "
-    due = f"after {incident.deadline:%Y-%m-%d %H:%M} UTC {incident.owner} decides"
-    return Blocker("incident", incident.id, text, ends + due)
+    ways = (
+        observed("its members recover", "hostler"),
+        by_act(
+            CloseIncident(),
+            incident.id,
+            f"{incident.owner} decides by {incident.deadline:%Y-%m-%d %H:%M} UTC and closes it",
+        ),
+        by_act(TreatIndividually(), incident.id, "its members are treated one by one"),
+    )
+    return Blocker("incident", incident.id, text, ways)

@@ -2,7 +2,11 @@
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import Blocker, Mode, Node, Phase
+from hostler.core.state.model import Blocker, Node, Phase
+from hostler.core.state.pool_mode import Mode
+from hostler.core.state.scopes import POOL
+from hostler.core.state.verbs.modes import SetMode
+from hostler.core.state.ways_out import by_act, observed
 
 
 def mode_of(context: DecisionContext, node: Node, remedy: str) -> Mode:
@@ -32,16 +36,20 @@ def only_observed(context: DecisionContext, request: DisruptionRequest) -> list[
     """Observe blocks here; propose lets the plan be recorded, and it waits as proposed for a person's yes."""
     if request.approved:
         return []
-    observed = {node.pool for node in request.nodes if mode_of(context, node, request.remedy) is Mode.observe}
+    only = {node.pool for node in request.nodes if mode_of(context, node, request.remedy) is Mode.observe}
     return [
         Blocker(
             "mode",
             f"{pool}:{request.remedy}",
             f"{f'pool {pool}' if pool else 'an adopted spare'} is in mode observe for {request.remedy}: "
             "the remedy is shown and not started",
-            f"its mode is set to propose or act (hostler pool mode {pool} propose --remedy {request.remedy} --reason …)"
+            by_act(
+                SetMode(Mode.propose, request.remedy),
+                f"{POOL}:{pool}",
+                "its mode is set to propose, or in its place act",
+            )
             if pool
-            else "a pool in mode act takes it",
+            else observed("a pool in mode act takes it", "hostler"),
         )
-        for pool in sorted(observed)
+        for pool in sorted(only)
     ]

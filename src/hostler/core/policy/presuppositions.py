@@ -18,6 +18,9 @@ from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Blocker, Condition, HoldKind, Node, Operation
 from hostler.core.state.scopes import Scope
+from hostler.core.state.verbs.nodes import ClearCondition
+from hostler.core.state.verbs.racks import AssetSound
+from hostler.core.state.ways_out import by_act, by_time, observed
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import RECIPES
@@ -78,8 +81,8 @@ def _of_node(fleet: Fleet, node: Node, operation: Operation) -> Iterator[Blocker
 def _danger(node: Node, condition: Condition) -> Blocker:
     known = "" if condition.unknown_since is None else ", unknown since its detector fell silent"
     text = f"{node.id} has {condition.type}{f' ({condition.part})' if condition.part else ''}{known}: no power is given"
-    ends = f"it is over, or a person clears it (hostler node clear-condition {node.id} --reason …)"
-    return Blocker("danger", condition.id, text, ends)
+    cleared = by_act(ClearCondition(condition.id), node.id, "a person clears it")
+    return Blocker("danger", condition.id, text, (observed("it is over", "agent"), cleared))
 
 
 def _of_asset(fleet: Fleet, asset: Asset, operation: Operation, now: datetime) -> Iterator[Blocker]:
@@ -98,15 +101,20 @@ def wet(fleet: Fleet, asset: Asset, now: datetime, *, bring_up: bool) -> Iterato
 
     `bring_up`: for its trays every detector counts that the rack's manifest asks for; one that has vanished is missed.
     """
-    shown = f"a look shows it (hostler asset list --rack {asset.position.rack} -o wide)"
+    shown = observed(f"a look shows it (hostler asset list --rack {asset.position.rack} -o wide)", "bmc")
     if told := rack_match.not_yet_sound(asset):
-        yield Blocker("danger", asset.id, told, f"a person says so (hostler asset sound {asset.id} --reason …)")
+        yield Blocker("danger", asset.id, told, by_act(AssetSound(), asset.id, "a person says so"))
     for gap in rack_match.unread(asset, now):
         yield Blocker("rack", asset.id, f"nobody knows whether {asset.id} is dry: {gap.text}", shown)
     for one in fleet.assets_of(asset.position.rack):
         for name, word in one.look.leaks if one.look is not None else ():
             if word not in ("", "ok") or (not word and one.id == asset.id):
-                yield Blocker("danger", one.id, f"{one.id} {name} says {word or 'nothing'}", f"it is dry; {shown}")
+                yield Blocker(
+                    "danger",
+                    one.id,
+                    f"{one.id} {name} says {word or 'nothing'}",
+                    observed(f"it is dry: {shown.text}", "bmc"),
+                )
     if bring_up and asset.kind is AssetKind.switch_tray:
         yield from (Blocker("rack", gap.about or asset.id, gap.text, shown) for gap in _undetected(fleet, asset, now))
 
@@ -132,4 +140,9 @@ def _landing(settling: tuple[Operation, ...], asset: str, operation: Operation) 
     for late in settling:
         if OPERATIONS[late.kind].port == "bmc" and late.node == (asset or operation.node) and late.id != operation.id:
             whose = f" of {asset}" if asset else ""
-            yield Blocker("operation", late.id, f"{late.kind}{whose} may still take effect", "its settle time is over")
+            yield Blocker(
+                "operation",
+                late.id,
+                f"{late.kind}{whose} may still take effect",
+                by_time("its settle time is over", late.deadline),
+            )

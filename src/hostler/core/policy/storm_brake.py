@@ -8,6 +8,9 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Blocker
 from hostler.core.state.plan_rules import Releases
+from hostler.core.state.scopes import FLEET
+from hostler.core.state.verbs.modes import ReleaseBrake
+from hostler.core.state.ways_out import by_act
 from hostler.core.tables.recipe_facts import rules_of
 
 
@@ -47,6 +50,6 @@ def braked(context: DecisionContext, _request: DisruptionRequest) -> list[Blocke
             "brake",
             "storm",
             f"the storm brake is latched: {context.fleet.cell.brake}",
-            "a person releases it (hostler brake release --reason …)",
+            by_act(ReleaseBrake(), FLEET, "a person releases it"),
         )
     ]

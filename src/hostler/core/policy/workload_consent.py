@@ -9,6 +9,8 @@ from hostler.core.state.customer_workloads import WorkClass, Workload
 from hostler.core.state.durations import duration
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import ActClass, Blocker, Condition, Node
+from hostler.core.state.verbs.tickets import ConsentToEviction
+from hostler.core.state.ways_out import Ways, by_act, observed
 
 
 class Consent(Struct, frozen=True):
@@ -57,7 +59,12 @@ def unknown_work(node: Node, live: LiveState) -> Blocker:
         if live.lags(node):
             heard = f"cluster {cluster} does not show our cordon yet, so work that came before it may be missing"
     text = f"what runs on the node is unknown: {heard}" + (f" ({why})" if why else "")
-    return Blocker("unknown", f"cluster:{cluster}" if cluster else "scheduler", text, "the scheduler answers")
+    return Blocker(
+        "unknown",
+        f"cluster:{cluster}" if cluster else "scheduler",
+        text,
+        observed("the scheduler answers", "scheduler"),
+    )
 
 
 def may_disturb(node: Node, live: LiveState, act: Disturbance, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
@@ -141,5 +148,10 @@ def _work_blocker(workload: Workload) -> Blocker:
         kind="workload",
         name=workload.id,
         text=f"{name} of {workload.tenant or 'the tenant'} runs here{done} and may not be interrupted",
-        ends_when="it ends by itself, or its owner consents",
+        ways=(observed("it ends by itself", "scheduler"), observed("its owner consents", "site")),
     )
+
+
+def consent_or_end(ticket: str) -> Ways:
+    """Ways out of a wait for an owner who was asked: they consent, or their work ends."""
+    return (by_act(ConsentToEviction(), ticket, "they consent"), observed("the work ends", "scheduler"))

@@ -10,12 +10,14 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from hostler.core.conditions import unanswered_checks
 from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.report.flow import NodeMove, at_share
 from hostler.core.state.assets import Position
-from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Blocker, HoldKind, Node, Phase
+from hostler.core.state.model import Node, Phase
+from hostler.core.state.verbs.command_line import command_of
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.nodes import Certify, ZapAgain
+from hostler.core.state.ways_out import ByAct
 from hostler.core.tables.phases import PHASES
 
 STAGES = (
@@ -178,7 +180,7 @@ def _keep(
         stays[sku, run.returns, stage].append(Stay((until - since).total_seconds(), on, to_service))
 
 
-def row_of(fleet: Fleet, node: Node, known: Journeys, now: datetime, doing: str) -> BringUpRow:
+def row_of(node: Node, known: Journeys, now: datetime, doing: str) -> BringUpRow:
     """The node's row; `doing` is its agent's word."""
     key, waiting, plan = known.key(node), node.waiting, node.plan
     stays, age_s = known.stays.get(key, ()), (now - node.phase_since).total_seconds()
@@ -199,7 +201,7 @@ def row_of(fleet: Fleet, node: Node, known: Journeys, now: datetime, doing: str)
         waits_since=waiting.since if waiting else None,
         blockers=tuple(b.text for b in waiting.blockers) if waiting else (),
         ends_when=tuple(b.ends_when for b in waiting.blockers) if waiting else (),
-        next_act=next_act(fleet, node),
+        next_act=next_act(node),
         cohort=cohort_of(stays, age_s),
         arrives=arrival(stays, node.phase_since, now),
     )
@@ -243,38 +245,18 @@ def arrival(stays: Sequence[Stay], since: datetime, now: datetime) -> Arrival | 
     return Arrival(since + timedelta(seconds=median), since + timedelta(seconds=p90), len(took))
 
 
-_BY_HAND = {Phase.onboard: "certify", Phase.zap_fail: "zap-again"}
-"""Verbs with which a person takes a node out of a stage that has no work of its own."""
+_BY_HAND: dict[Phase, Verb] = {Phase.onboard: Certify(), Phase.zap_fail: ZapAgain()}
+"""Acts with which a person takes a node out of a stage that has no work of its own."""
+_ASKED = frozenset({"check", "inventory", "cabling"})
+"""Kinds of blocker that a person has been asked about, though something else may end them too."""
 
 
-def next_act(fleet: Fleet, node: Node) -> str:
-    """The act of a person that takes the node further, with its command; "" where nobody has to do anything."""
+def next_act(node: Node) -> str:
+    """The command of the person's act that takes the node further; "" where nobody has to do anything."""
     for blocker in node.waiting.blockers if node.waiting else ():
-        if found := _ending(fleet, node, blocker):
-            return found
-    verb = _BY_HAND.get(node.phase)
-    return f"hostler node {verb} {node.id} --reason …" if verb else ""
-
-
-def _ending(fleet: Fleet, node: Node, blocker: Blocker) -> str:
-    """The command that ends what blocks, "" where that is no person's."""
-    match blocker.kind:
-        case "hold":
-            hold = fleet.holds.get(blocker.name)
-            if hold is not None and hold.kind is HoldKind.physical_work:
-                return f"hostler node end-work {hold.scope} --reason …"
-            return f"hostler hold release {blocker.name} --reason …"
-        case "pause":
-            return f"hostler resume {blocker.name} --reason …"
-        case "brake":
-            return "hostler brake release --reason …"
-        case "restored":
-            return "hostler restore release --reason …"
-        case "approval":
-            return f"hostler plan approve {node.id} --reason …"
-        case "person" if node.phase is Phase.registered:
-            return "hostler adopt FILE --reason …"
-        case _:
-            profile = unanswered_checks.profile_at(node.plan) if node.plan else ""
-            asked = unanswered_checks.standing(node, profile) if profile else None
-            return unanswered_checks.next_command(node, profile) if asked else ""
+        if blocker.kind in _ASKED or isinstance(blocker.ways[0], ByAct):
+            acts = [way.command for way in blocker.ways if isinstance(way, ByAct) and way.command]
+            if acts:
+                return acts[0]
+    by_hand = _BY_HAND.get(node.phase)
+    return command_of(by_hand, node.id) if by_hand is not None else ""

@@ -11,6 +11,9 @@ from hostler.core.state.bmc_login import BmcLogin
 from hostler.core.state.racks import AssetLook
 from hostler.core.state.scopes import RACK, Scope
 
+PROVIDER = "provider"
+DPU_BMC = "dpu_bmc"
+"""The binding that names the BMCs of all DPUs of the node by their Redfish addresses, with spaces between."""
 BMC_CERTIFICATE, MAC = "bmc_certificate", "mac"
 """Bindings: the certificate (SHA-256, hex) by which a node's BMC is known; one address of a network adapter."""
 OUTLET = "outlet"

@@ -12,9 +12,10 @@ from hostler.core.state.boot import BootConfiguration
 from hostler.core.state.expected import AdmissionRules
 from hostler.core.state.firmware_updates import FirmwareUpdate
 from hostler.core.state.hardware import HardwareManifest
-from hostler.core.state.model import Mode, Profile
+from hostler.core.state.model import Profile
 from hostler.core.state.notify_routes import PageRules, Route
 from hostler.core.state.pass_rules import PassRules
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.racks import RackManifest
 
 REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")

@@ -2,11 +2,10 @@
 
 from msgspec import Struct
 
+from hostler.core.state.assets import DPU_BMC
 from hostler.core.state.hardware import AGENT, DPU
 from hostler.core.state.model import Node
 
-DPU_BMC = "dpu_bmc"
-"""The binding that names the BMCs of all DPUs of the node by their Redfish addresses, with spaces between."""
 DPUS_MAX = 16
 
 

@@ -17,6 +17,7 @@ from hostler.core.state.model import Blocker
 from hostler.core.state.recorded_bodies import ReadAs
 from hostler.core.state.scopes import scope_hook, text_hook
 from hostler.core.state.upcast import Body, upcast
+from hostler.core.state.ways_out import observed
 
 
 class UnreadableFormatError(Exception):
@@ -79,7 +80,9 @@ def writable(context: DecisionContext, doing: str, answer: Answer) -> Answer:
     if not isinstance(answer, Act) or not (need := needs(context, answer.events)):
         return answer
     ends = f"every controller reads format {need.format}"
-    return Wait(doing, (Blocker("format", str(need.format), too_old(context, need), ends),), until=None)
+    return Wait(
+        doing, (Blocker("format", str(need.format), too_old(context, need), observed(ends, "hostler")),), until=None
+    )
 
 
 def tellable(context: DecisionContext, events: Iterable[e.Event]) -> Iterator[e.Event]:

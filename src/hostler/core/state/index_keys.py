@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from hostler.core.state.assets import MAC, OUTLET, Binding, normal_mac
-from hostler.core.state.dpus import DPU_BMC
+from hostler.core.state.assets import DPU_BMC, MAC, OUTLET, Binding, normal_mac
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
 from hostler.core.state.model import ActClass, Node, Phase, Plan, Waiting
 from hostler.core.state.plan_rules import Releases

@@ -6,8 +6,10 @@ never talks; what may happen to it is said in `phases`, `recipes` and `operation
 
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from hostler.core.state.assets import Binding, Position
 from hostler.core.state.bmc_certificate import BmcCertificate
@@ -26,6 +28,7 @@ from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.repairs import RepairDone
 from hostler.core.state.scopes import FIRMWARE, POOL, ActGroup, Scope, alone
+from hostler.core.state.ways_out import ByAct, ByTime, OneOrMoreWays, WayOut, WhenObserved, sentence_of
 
 Scalar = str | int | float | bool | None
 Facts = dict[str, Scalar]
@@ -111,14 +114,6 @@ class ActClass(StrEnum):
     pending = "pending"
     bring_up = "bring_up"
     idle_check = "idle_check"
-
-
-class Mode(StrEnum):
-    """How far a pool lets a remedy go by itself."""
-
-    observe = "observe"
-    propose = "propose"
-    act = "act"
 
 
 class Profile(StrEnum):
@@ -220,12 +215,38 @@ class Remediator(Struct, frozen=True):
 
 
 class Blocker(Struct, frozen=True):
-    """Why something waits: who or what says so and what would end it. Surfaces print `text` as it stands."""
+    """Why something waits: who or what says so, and its ways out. Surfaces print `text` as it stands.
+
+    `ways` is never empty; one alone may be given without its tuple. `ends_when` is their sentence, kept beside them for
+    readers of a version that knew no ways; of a wait from such a version the sentence is all there is.
+    """
 
     kind: str
     name: str
     text: str
-    ends_when: str
+    ways: tuple[WayOut, ...] = ()
+    ends_when: str = ""
+
+    if TYPE_CHECKING:  # mypy asks a way of every site; what an old journal holds is not built by one
+
+        def __init__(self, kind: str, name: str, text: str, ways: OneOrMoreWays) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Completes what was given: one way is a tuple of ways, the sentence is that of the ways.
+
+        Raises ValueError where there is neither a way nor an old sentence.
+        """
+        ways: object = self.ways
+        if isinstance(ways, ByAct | ByTime | WhenObserved):
+            force_setattr(self, "ways", (ways,))
+        elif isinstance(ways, str):
+            raise TypeError(f"the way out of {self.kind} is a text; write observed(…), by_time(…) or by_act(…)")
+        if not self.ways:
+            if not self.ends_when:
+                raise ValueError(f"{self.kind} has no way out: {self.text}")
+            force_setattr(self, "ways", (WhenObserved(self.ends_when),))
+        if not self.ends_when:
+            force_setattr(self, "ends_when", sentence_of(self.ways))
 
 
 class Waiting(Struct, frozen=True):

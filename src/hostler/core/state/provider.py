@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from hostler.core.state.assets import PROVIDER
 from hostler.core.state.model import Node
 
-PROVIDER = "provider"
 """Kind of binding, "NAME/INSTANCE"; the node's provisioner where the provider boots and replaces it."""
 _BINDING = re.compile(r"[a-z0-9][a-z0-9-]{0,30}/[A-Za-z0-9][A-Za-z0-9._:-]{0,94}")
 

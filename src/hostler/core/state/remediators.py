@@ -11,7 +11,11 @@ from msgspec.structs import replace
 from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Blocker, Mode, Remediator
+from hostler.core.state.model import Blocker, Remediator
+from hostler.core.state.pool_mode import Mode
+from hostler.core.state.scopes import CLUSTER
+from hostler.core.state.verbs.remediators import AcceptRemediator
+from hostler.core.state.ways_out import by_act, observed
 
 
 def unaccepted(fleet: Fleet, cluster: str) -> tuple[Remediator, ...]:
@@ -47,7 +51,10 @@ def blockers(fleet: Fleet, pools: set[str]) -> list[Blocker]:
             "remediator",
             f"{one.cluster}/{one.name}",
             f"{one.name} remediates nodes of cluster {one.cluster} too, since {one.since:%Y-%m-%d %H:%M} UTC or before",
-            f"it is removed, or a person accepts it (hostler doctor accept {one.cluster} '{one.name}')",
+            (
+                observed("it is removed", "scheduler"),
+                by_act(AcceptRemediator(one.name), f"{CLUSTER}:{one.cluster}", "a person accepts it"),
+            ),
         )
         for cluster in clusters
         for one in unaccepted(fleet, cluster)

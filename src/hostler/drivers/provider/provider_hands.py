@@ -7,8 +7,9 @@ lost reply came to is asked for by the operation's id, which the service carries
 from collections.abc import Callable
 from typing import Literal
 
+from hostler.core.state.assets import PROVIDER
 from hostler.core.state.model import Facts, Node, Operation, Outcome
-from hostler.core.state.provider import PROVIDER, Instance, has_provider_alone, instance_of
+from hostler.core.state.provider import Instance, has_provider_alone, instance_of
 from hostler.drivers.provider import wire
 from hostler.drivers.provider.provider_client import Providers
 from hostler.drivers.provider.wire import Action, ProviderAnswer, ProviderRequest

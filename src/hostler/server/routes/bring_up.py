@@ -29,9 +29,9 @@ async def list_bring_up(app_state: TheAppState, who: Who, wanted: Wanted) -> Pag
 
     Cohorts are nodes of one SKU, on their first way or back from repair, by their moves of the last 30 days.
     """
-    known, fleet, now = await _journeys(app_state), app_state.fleet, app_state.now()
+    known, now = await _journeys(app_state), app_state.now()
     page = paged(_ids(app_state, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
-    rows = [row_of(fleet, node, known, now, _doing(app_state, node)) for node in page.items]
+    rows = [row_of(node, known, now, _doing(app_state, node)) for node in page.items]
     standings = [await app_state.burn_ins.standing(node, now) for node in page.items]
     return page.of(replace(row, burn_in=one) for row, one in zip(rows, standings, strict=True))
 

@@ -5,7 +5,8 @@ from random import Random
 
 from msgspec.structs import replace
 
-from hostler.core.state.model import Mode, Phase
+from hostler.core.state.model import Phase
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, Resume, Uncordon
 from hostler.core.state.verbs.maintenance import EndWork, ScheduleMaintenance, StartWork

@@ -13,7 +13,7 @@ from hostler.core.state.deadlines import extend
 from hostler.core.state.events.rollouts import postpone, watch_anew
 from hostler.core.state.events.row import EventRow, EventRows, of_nobody
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Mode
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.scopes import Scope
 
 

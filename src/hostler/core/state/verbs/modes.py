@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from hostler.core.state.model import Mode
+from hostler.core.state.pool_mode import Mode
 from hostler.core.state.verbs.facts import Name, Permission, Target, Verb, VerbFacts
 
 

@@ -4,10 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from hostler.core.state.assets import BMC_CERTIFICATE, MAC, OUTLET
-from hostler.core.state.dpus import DPU_BMC
+from hostler.core.state.assets import BMC_CERTIFICATE, DPU_BMC, MAC, OUTLET, PROVIDER
 from hostler.core.state.expected import FieldOwner
-from hostler.core.state.provider import PROVIDER
 from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
 
 _ADDRESSES = ("bmc", BMC_CERTIFICATE, DPU_BMC, OUTLET)
