@@ -170,7 +170,7 @@ def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
 
 
 def next_command(node: Node, profile: str) -> str:
-    """What a person does who has looked at the node, in one sentence with its commands."""
+    """Says in one sentence, with its commands, how a person answers for the check."""
     return sentence_of(ways_of(node, profile))
 
 

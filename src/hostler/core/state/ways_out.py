@@ -50,7 +50,7 @@ class ByTime(Struct, frozen=True, tag_field="way", tag="time"):
 
 
 class WhenObserved(Struct, frozen=True, tag_field="way", tag="observed"):
-    """Something that must be observed, and by what: agent, bmc, scheduler, network, site, hostler.
+    """An observation, and what makes it: agent, bmc, scheduler, network, site, hostler.
 
     `site` is the world: what people or machines do there without Hostler, and what it then sees of it.
     """
@@ -87,6 +87,6 @@ def observed(text: str, by: str = "") -> WhenObserved:
 
 
 def sentence_of(ways: tuple[WayOut, ...]) -> str:
-    """What ends a wait, in one sentence."""
+    """Sentence of the ways: the end of a wait."""
     said = list(dict.fromkeys(way.sentence for way in ways))
     return ", or ".join(said)
