@@ -10,10 +10,10 @@ from hostler.core.state.model import OWNER, Facts, Node, Phase
 from hostler.core.state.operations import ReplaceInstance as ReplaceAct
 from hostler.core.state.provider import Instance, instance_of
 from hostler.core.state.rma_cases import CaseResult
-from hostler.core.state.verbs.machine_work import ReplaceInstance
+from hostler.core.state.verbs.machine_work import OrderReplacement
 
 
-def replace_instance(ask: Ask[ReplaceInstance]) -> Granted:
+def replace_instance(ask: Ask[OrderReplacement]) -> Granted:
     """The provider is asked once the guards let it; nothing of the node is changed before it names the new instance."""
     node = node_of(ask)
     instance = instance_of(node)
@@ -73,4 +73,4 @@ def _spec(node: Node, after: Instance, facts: Facts) -> NodeSpec:
     )
 
 
-HANDLERS: Handlers = {ReplaceInstance: Handler(replace_instance)}
+HANDLERS: Handlers = {OrderReplacement: Handler(replace_instance)}
