@@ -24,4 +24,6 @@ _NEEDED: dict[str, dict[str, Any]] = {
         "sha256": "a" * 64,
     },
     "verify_device_firmware": {"wanted": {}},
+    "arm_drill": {"drill": "d1"},
+    "inject_fault": {"drill": "d1", "fault": "disk"},
 }

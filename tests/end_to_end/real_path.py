@@ -80,8 +80,8 @@ class RealWorld:
 
 
 @asynccontextmanager
-async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealWorld]:
-    """World with everything up, this machine adopted and in production."""
+async def real_world(directory: Path, kernel_log: str = "/dev/kmsg") -> AsyncIterator[RealWorld]:
+    """World with everything up, this machine adopted and in production, its agent reading this kernel log."""
     uuid = "6a1f3f0e-33d3-4d0c-9f2e-2f6f1d9c7a11"
     data = directory / "data"
     data.mkdir(mode=0o700)
@@ -113,10 +113,11 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
         server, bmc = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{bmc_port}"
         world = RealWorld(directory, server, bmc, uuid, operator, session)
         await _answers(world)
-        await _adopt(world, test_mode=test_mode)
-        read_up(directory / "agent")
+        await _adopt(world)
+        if kernel_log == "/dev/kmsg":
+            read_up(directory / "agent")
         agent = ("agent", "--server", server, "--node", NODE, "--token-file", str(directory / "agent.token"))
-        state = ("--state-dir", str(directory / "agent"), "--allow-actions")
+        state = ("--state-dir", str(directory / "agent"), "--allow-actions", "--kernel-log", kernel_log)
         async with process(HOSTLER, *agent, *state, log=log):
             await world.until(lambda seen: seen["node"]["phase"] == "production", f"/v1/nodes/{NODE}")
             yield world
@@ -128,14 +129,13 @@ async def _answers(world: RealWorld) -> None:
             await answers(world.session, url, DEADLINE_S)
 
 
-async def _adopt(world: RealWorld, *, test_mode: bool) -> None:
+async def _adopt(world: RealWorld) -> None:
     spec = {
         "id": NODE,
         "sku": "this",
         "serial": world.uuid,
         "bmc": f"{world.bmc}/redfish/v1/Systems/{world.uuid}",
         "pool": "lab",
-        "test_mode": test_mode,
     }
     await world.post("/v1/adopt", {"nodes": [spec], "reason": "the real path's test"})
 
@@ -154,6 +154,24 @@ def read_up(state: Path) -> None:
     spool = Spool(state, boot, time.monotonic, lambda: secrets.token_hex(8))
     spool.append([], (CURSOR, msgspec.json.encode(LogPosition(boot, newest))))
     spool.close()
+
+
+class KernelPipe:
+    """A pipe with records as /dev/kmsg gives those of the kernel, for an agent to read in its place."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path, 0o600)
+        self.path = path
+        self._writer = os.open(path, os.O_RDWR)
+        self._written = 0
+
+    def say(self, line: str) -> None:
+        """A record of facility 0."""
+        os.write(self._writer, f"3,{self._written},{int(time.monotonic() * 1e6)},-;{line}\n".encode())
+        self._written += 1
+
+    def close(self) -> None:
+        os.close(self._writer)
 
 
 def say(line: str) -> None:

@@ -84,12 +84,12 @@ async def test_the_process_stays_small(tmp_path: Path) -> None:
     assert int(str(fake.heartbeats[-1]["rss_kib"])) < MAX_RSS_KIB
 
 
-async def test_faults_of_every_family_written_to_the_kernel_log_become_conditions(
+async def test_faults_of_every_family_in_a_kernel_log_become_conditions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The agent's process, a served cell, and sixty kinds of fault, each found and named; `bench/kmsg.py` has more.
 
-    Mutants: user space's lines count for nothing in test mode; the uploader waits for its next round.
+    Mutant: the uploader waits for its next round.
     """
     found = await kmsg.measured(tmp_path, 60)
     with capsys.disabled():

@@ -122,12 +122,10 @@ def test_cursor_and_effects_are_of_one_batch() -> None:
 # --- who wrote it
 
 
-@pytest.mark.parametrize(("facility", "test_mode", "acts"), [(0, False, True), (1, False, False), (1, True, True)])
-def test_a_line_of_user_space_starts_no_remedy_unless_the_node_is_in_test_mode(
-    facility: int, test_mode: bool, acts: bool
-) -> None:
-    """Mutants: the facility is not looked at; test mode is every node's."""
-    drive = Drive(ALONE, [a_node("a", test_mode=test_mode)])
+@pytest.mark.parametrize(("facility", "acts"), [(0, True), (1, False)])
+def test_a_line_of_user_space_starts_no_remedy(facility: int, acts: bool) -> None:
+    """But a drill's own (`test_drills`). Mutant: the facility is not looked at."""
+    drive = Drive(ALONE, [a_node("a")])
     drive.step(Observed(0, "a", (replace(line(1), facility=facility),)))
     drive.wait(hours=1)
     assert bool(drive.plans("a")) is acts

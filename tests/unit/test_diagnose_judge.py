@@ -69,11 +69,6 @@ def test_user_space_convicts_nobody(facility: int | None) -> None:
     assert judge(kernel("systemd[1]: Started.", facility=facility), NODE, SKU) == ()
 
 
-def test_test_mode_believes_user_space() -> None:
-    node = replace(NODE, test_mode=True)
-    assert {f.type for f in judge(kernel(XID_79, facility=1), node, SKU)} == {"gpu.fallen_off_bus"}
-
-
 def test_an_earlier_boot_is_history() -> None:
     (finding,) = judge(kernel(XID_79, boot_id="b1"), NODE, SKU)
     assert finding.facts["earlier_boot"] is True
@@ -419,11 +414,11 @@ OBSERVATIONS = st.builds(
 )
 
 
-@given(OBSERVATIONS, st.sampled_from(tuple(Phase)), st.sampled_from((SKU, None)), st.booleans())
+@given(OBSERVATIONS, st.sampled_from(tuple(Phase)), st.sampled_from((SKU, None)))
 def test_no_observation_raises_and_only_believable_ones_clear(
-    observation: Observation, phase: Phase, sku: Sku | None, test_mode: bool
+    observation: Observation, phase: Phase, sku: Sku | None
 ) -> None:
-    findings = judge(observation, replace(NODE, phase=phase, test_mode=test_mode), sku)
+    findings = judge(observation, replace(NODE, phase=phase), sku)
     places = [(finding.type, finding.part) for finding in findings]
     assert len(places) == len(set(places)), "an observation says one thing about one condition of one part"
     for finding in findings:

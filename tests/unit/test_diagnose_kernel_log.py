@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import judge
@@ -134,11 +133,6 @@ def test_a_report_that_cannot_be_read_is_visible(line: str) -> None:
     assert [(f.type, f.part) for f in judged(line)] == [("observation.unreadable", "kernel_log")]
     assert judged(line, facility=1) == ()
     assert judged("usb 1-4: Product: NVRM: Xid (PCI") == ()
-
-
-def test_a_node_in_test_mode_believes_user_space() -> None:
-    (finding,) = judged("nvme nvme3: I/O 1 QID 2 timeout, aborting", 1, replace(NODE, test_mode=True))
-    assert finding.type == "storage.io_error"
 
 
 def test_a_loggers_count_is_counted() -> None:

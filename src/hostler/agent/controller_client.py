@@ -1,6 +1,7 @@
 """The agent's side of its conversation with the controller: HTTP and JSON, one method per question."""
 
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -24,6 +25,8 @@ TIMEOUT_S = 30.0
 CONNECT_S = 5.0
 HEARTBEAT_S = 8.0
 """A heartbeat that hangs at a controller which stands still must not cost its node the silence that is allowed."""
+TELL_FIRST_S = 5.0
+"""So long after an order to be silent its outcome is still told."""
 PROTOCOL = 3
 """Protocol version of this agent. It understands the answers of the version before, too, and passes over fields it does
 not know."""
@@ -202,6 +205,12 @@ class ControllerClient:
         self._at = 0
         self._token_file = token_file
         self._node = node
+        self._silent = (0.0, 0.0)
+
+    def fall_silent(self, for_s: float) -> None:
+        """Send nothing for so long, once what was done until now has been told."""
+        begins = time.monotonic() + TELL_FIRST_S
+        self._silent = (begins, begins + for_s)
 
     async def observations(
         self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
@@ -251,6 +260,9 @@ class ControllerClient:
 
     async def _ask(self, call: _Call) -> bytes:
         """Ask one controller after the other until one answers."""
+        begins, ends = self._silent
+        if begins <= time.monotonic() < ends:
+            raise UnavailableError("a drill keeps this agent silent")
         error: Exception | None = None
         for _ in self._servers:
             at = self._at

@@ -63,6 +63,7 @@ from hostler.core.state.operations import (
 )
 from hostler.core.state.pass_rules import PassRules
 
+KMSG = "/dev/kmsg"
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
 """Time limits for reading the GPUs' driver and the host's sysfs; a poll of a sound node takes a tenth of a second, the
@@ -122,6 +123,10 @@ class HostMachine(Protocol):
 
     def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Look at the network by one of the tools of `fabric_discovery`; changes nothing."""
+        ...
+
+    def write_kernel_log(self, line: str) -> None:
+        """Add a line to the kernel log, as a program of user space does."""
         ...
 
     def inventory(self) -> NodeInventory:
@@ -466,6 +471,19 @@ class RealHostMachine:
         except OSError as error:
             raise ActFailedError(f"{error.filename}: {error.strerror}") from error
 
+    def write_kernel_log(self, line: str) -> None:
+        """Write the line to /dev/kmsg, whose reader sees that no kernel wrote it."""
+        source = self._sources.kernel_log
+        if source != KMSG and source.partition(":")[0] != "journal":
+            raise NotPossibleError(
+                f"this agent reads its kernel log from {source or 'nowhere'}, which is not written to"
+            )
+        try:
+            with Path(KMSG).open("wb", buffering=0) as log:
+                log.write(f"<3>{line}\n".encode())
+        except OSError as error:
+            raise NotPossibleError(f"{KMSG}: {error.strerror}") from error
+
     def _need_permission(self, act: str) -> None:
         if not self._powers.actions:
             raise NeverPossibleError(f"{act}: this agent was started without --allow-actions", ALLOW)
@@ -505,6 +523,10 @@ class NoSensors:
     def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Raises NotPossibleError: the machine is in no network."""
         raise NotPossibleError(f"{asked.tool}: an emulated machine is in no network")
+
+    def write_kernel_log(self, line: str) -> None:  # noqa: ARG002 - the port's name
+        """Raises NotPossibleError: there is no kernel."""
+        raise NotPossibleError("an emulated machine has no kernel log")
 
     def reset_port(self, wanted: ResetPort, plan: str) -> str:  # noqa: ARG002 - the port's names
         """Raises NotPossibleError: the machine is in no network."""
@@ -551,6 +573,7 @@ class EmulatedHostMachine(NoSensors):
         self.parts = parts
         self.boots = 1
         self.asked: list[str] = []
+        self.kernel_lines: list[str] = []
         self.invited: KubeletJoinOffer | None = None
         self.verdict = Verdict.passed
         self.gate: GateReadings | None = None
@@ -583,6 +606,11 @@ class EmulatedHostMachine(NoSensors):
         """Note the call; facts that say that the machine is emulated."""
         self._ask("evidence")
         return {"emulated": True}
+
+    def write_kernel_log(self, line: str) -> None:
+        """Note and keep the line."""
+        self._ask("write_kernel_log")
+        self.kernel_lines.append(line)
 
     def discover_fabric(self, asked: DiscoverFabric) -> Facts:
         """Note the call; an empty page."""

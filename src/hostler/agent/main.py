@@ -39,6 +39,7 @@ from hostler.agent.controller_client import (
     UnavailableError,
     backoff_s,
 )
+from hostler.agent.drill_injections import DrillInjections
 from hostler.agent.host_commands import ActFailedError
 from hostler.agent.inventory_news import InventoryNews
 from hostler.agent.local_observation import LocalObservation, agent_event, collector_failed, collector_started
@@ -226,7 +227,8 @@ class Agent:
         self._samples = PassiveSamples(settings.node)
         self._watch = CollectorLoops(body, spool, self._uploader.wake, self._samples, settings.pace)
         self._meetings = self._meetings_of(settings)
-        operations = NodeOperations(settings.node, body, log_of_operations, self._meetings)
+        drills = DrillInjections(body.write_kernel_log, controller.fall_silent)
+        operations = NodeOperations(settings.node, body, log_of_operations, self._meetings, drills)
         self._operator = Operator(operations, log_of_operations, spool, self._uploader, controller)
 
     def _meetings_of(self, given: AgentSettings) -> Meetings:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from hostler.agent.boot_clock import boottime
 from hostler.agent.check_plugins import NAME_CHARS
 from hostler.agent.controller_client import UnreadableOrder
+from hostler.agent.drill_injections import DrillInjections
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import (
     ActFailedError,
@@ -160,6 +161,8 @@ LOST: dict[str, Callable[[LoggedOperation, str], OperationResult]] = {
         (op.VerifyDeviceFirmware, _repeat),
         (op.StartKubelet, _repeat),
         (op.StopKubelet, _repeat),
+        (op.ArmDrill, _repeat),
+        (op.InjectFault, _fate_unknown),
     )
 }
 """The kinds that an agent performs → what can be said of one that was begun and cut off."""
@@ -172,10 +175,16 @@ class NodeOperations:
     """Performs and observes operations of one node. Calls block; at most one act runs at a time."""
 
     def __init__(
-        self, node: str, body: HostMachine, log_of_operations: OperationLog, meetings: Meetings | None = None
+        self,
+        node: str,
+        body: HostMachine,
+        log_of_operations: OperationLog,
+        meetings: Meetings | None = None,
+        drills: DrillInjections | None = None,
     ) -> None:
         self._node = node
         self._meetings = meetings
+        self._drills = drills
         self._body = body
         self._operation_log = log_of_operations
         self._acting = threading.Lock()
@@ -296,6 +305,8 @@ class NodeOperations:
 
     def _act(self, operation: Operation, offer: KubeletJoinOffer | None) -> OperationResult:
         try:
+            if isinstance(operation.act, op.ArmDrill | op.InjectFault):
+                return self._drilled(operation.act)
             return self._met(operation, performed(self._body, operation, offer))
         except NeverPossibleError as error:
             return OperationResult("refused", str(error), {LASTING: error.mend})
@@ -307,6 +318,14 @@ class NodeOperations:
             return OperationResult("failed", str(error))
         except FateUnknownError as error:
             return OperationResult("unknown", str(error))
+
+    def _drilled(self, act: op.ArmDrill | op.InjectFault) -> OperationResult:
+        """The result of a drill's operation. Raises the errors of `host_commands`."""
+        if self._drills is None:
+            raise NotPossibleError("this agent takes part in no drill")
+        if isinstance(act, op.ArmDrill):
+            return OperationResult(detail="armed", facts={"proof": self._drills.arm(act)})
+        return OperationResult(detail=self._drills.inject(act))
 
     def _met(self, operation: Operation, done: OperationResult) -> OperationResult:
         """The result with what meetings after it came to; a check that has not passed has none."""

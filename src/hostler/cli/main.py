@@ -47,6 +47,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("incident", "incident:app", _THINGS, "One cause, many nodes."),
     ("plan", "plan:app", _THINGS, "What is under way or proposed."),
     ("approval", "approval:app", _THINGS, "What waits for a second person."),
+    ("drill", "drill:app", _THINGS, "Have a sound node show a fault, and time what is done about it."),
     ("hold", "hold:app", _THINGS, "Leave this alone."),
     ("ticket", "ticket:app", _THINGS, "Work for people."),
     ("rma", "rma:app", _THINGS, "Returns to vendors."),

@@ -11,6 +11,7 @@ from hostler.core.conditions.lifecycle import as_history, stand
 from hostler.core.diagnose import Finding
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.drills import running
 from hostler.core.state.model import Evidence, HoldKind, Node, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
@@ -48,7 +49,9 @@ def of_silence(context: DecisionContext, node: Node, since: datetime) -> e.Event
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         return None
     text = f"the agent has not been heard since {since:%H:%M:%S} UTC"
-    finding = Finding("agent.lost", CONDITIONS["agent.lost"].severity, text)
+    drill = running(node.drill)
+    of = drill.id if drill is not None and drill.shows("agent.lost", context.now) else ""
+    finding = Finding("agent.lost", CONDITIONS["agent.lost"].severity, text, drill=of)
     return stand(node, finding, Evidence(context.now, "hostler", text), "")
 
 

@@ -10,7 +10,7 @@ from hostler.controller import agent_presence, node_readings
 from hostler.controller.inputs import AgentHeard, AgentRefused, AgentSilent, NodeSeen
 from hostler.controller.wakeups import told_again_at
 from hostler.core.conditions import own_conditions, staleness
-from hostler.core.conditions.lifecycle import expired
+from hostler.core.conditions.lifecycle import expired, with_drill_seen
 from hostler.core.conditions.machine_identity import compare
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.state import events as e
@@ -81,7 +81,7 @@ def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.E
     since = silent.get(node.id)
     if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
         event = agent_presence.of_silence(context, node, since)
-        found.extend([event] if event else [])
+        found.extend(with_drill_seen(event))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import NodeSeen
 from hostler.core.conditions import recurrence
-from hostler.core.conditions.lifecycle import stand
+from hostler.core.conditions.lifecycle import stand, with_drill_seen
 from hostler.core.conditions.own_conditions import certificate_expires
 from hostler.core.conditions.staleness import BMC_TOO_LARGE
 from hostler.core.diagnose.findings import over, stands
@@ -82,8 +82,10 @@ def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterato
         if standing is None:
             continue
         finding = stands(kind, bad, part) if standing else over(kind, good, part)
+        if standing and node.drill is not None and node.drill.shows(kind, now):
+            finding = replace(finding, drill=node.drill.id)
         if (event := stand(node, finding, Evidence(now, "bmc", finding.text), "")) is not None:
-            yield event
+            yield from with_drill_seen(event)
             raised = isinstance(event, e.ConditionRaised)
             yield from recurrence.count(fleet, fleet.nodes[node.id], finding, now, raised=raised)
 

@@ -1,6 +1,6 @@
 """Observations to conditions: what is new to a sender's cursor is diagnosed, and becomes events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -10,9 +10,9 @@ from hostler.core.conditions import recurrence
 from hostler.core.conditions.hardware_changes import of_hardware
 from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.conditions.known_inventory import known_inventory
-from hostler.core.conditions.lifecycle import stand
+from hostler.core.conditions.lifecycle import stand, with_drill_seen
 from hostler.core.conditions.merge import take_in
-from hostler.core.diagnose import memory_errors, switch_errors
+from hostler.core.diagnose import Finding, memory_errors, switch_errors
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence_windows import with_work
 from hostler.core.state import events as e
@@ -81,21 +81,22 @@ def of_observation(
     if observation.kind == "inventory":
         yield from (Caused(event, observation.id) for event in of_inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
-    findings = switch_errors.join(node, with_work(node, judge(observation, node, sku), workloads), at)
-    for finding in memory_errors.join(node, findings, at):
-        if (alone := memory_errors.superseded(node, finding, at)) is not None:
+    findings = _joined(node, judge(observation, node, sku), workloads, at)
+    for finding in findings:
+        if not finding.drill and (also := memory_errors.superseded(node, finding, at)) is not None:
             one = f"one fault with {finding.type}: {finding.text}"
-            yield Caused(e.ConditionCleared(node.id, alone.id, "observation", one), observation.id)
+            yield Caused(e.ConditionCleared(node.id, also.id, "observation", one), observation.id)
             node = fleet.nodes.get(node.id) or node
         path = "bmc" if observation.source == "bmc" else observation.kind
         stored = observation.id if observation.sequence else ""
         evidence = Evidence(at, observation.source, finding.text, stored, finding.facts, path)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)
-        if event is not None:
-            yield Caused(event, observation.id)
+        for told in with_drill_seen(event):
+            yield Caused(told, observation.id)
             node = fleet.nodes.get(node.id) or node
         raised = isinstance(event, e.ConditionRaised)
-        for taken in take_in(node, event.condition) if isinstance(event, e.ConditionRaised) else ():
+        alone = event.condition if isinstance(event, e.ConditionRaised) and not finding.drill else None
+        for taken in take_in(node, alone) if alone is not None else ():
             yield Caused(taken, observation.id)
             node = fleet.nodes.get(node.id) or node
         if observation.kind == "part_health" and not raised:
@@ -103,6 +104,15 @@ def of_observation(
         for counted in recurrence.count(fleet, node, finding, at, raised=raised):
             yield Caused(counted, observation.id)
             node = fleet.nodes.get(node.id) or node
+
+
+def _joined(
+    node: Node, judged: tuple[Finding, ...], workloads: tuple[Workload, ...] | None, at: datetime
+) -> Sequence[Finding]:
+    """The findings, those of one fault made one. What a drill has injected is of no work, and of no other fault."""
+    if any(finding.drill for finding in judged):
+        return judged
+    return memory_errors.join(node, switch_errors.join(node, with_work(node, judged, workloads), at), at)
 
 
 def see_devices(live: LiveState, seen: Observation) -> bool:

@@ -22,6 +22,7 @@ from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.customer_workloads import ConsentedWork, WorkClass, Workload
 from hostler.core.state.dpu_login import DpuLogin
+from hostler.core.state.drills import Drill
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.fabrics import (
     CABLING,
@@ -588,6 +589,11 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Light: _rows(),
     e.LightAsked: _rows("ticket", node=_node, by=_untold, why=_untold),
     e.BmcLoginDue: _rows(node=_node, by=_untold, why=_untold),
+    Drill: _rows("id fault condition result sighted", by=_untold, why=_untold),
+    e.DrillBegan: _rows(node=_node),
+    e.DrillSighted: _rows("drill condition", node=_node),
+    e.DrillPlaceFilled: _rows("drill", node=_node, by=_node),
+    e.DrillEnded: _rows("drill result", node=_node, person=_untold, reason=_untold),
     e.DpuLoginDue: _rows(node=_node, bmc=_untold, by=_untold, why=_untold, certificate=_untold),
     e.BmcCertificateDue: _rows(node=_node, by=_untold, why=_untold),
     e.MachineWorkAsked: _rows(node=_node, by=_untold, why=_untold, act=_untold),

@@ -7,7 +7,7 @@ from hostler.core.planning.boot_waits import wait_agent, wait_bmc, wait_boot
 from hostler.core.state import events as e
 from hostler.core.state.boot import BootAgent, BootConfiguration, BootRecord
 from hostler.core.state.decisions import Act, Wait
-from tests.kit import NOW, a_node, after
+from tests.kit import NOW, after
 from tests.unit.planning.values import a_context, idle, with_plan
 
 
@@ -63,8 +63,3 @@ def test_a_bmc_is_back_once_it_was_read_and_answers() -> None:
     assert silent.blockers[0].kind == unread.blockers[0].kind == "bmc"
     back = wait_bmc(idle(a_context(node), "a", power_at=NOW), node, plan)
     assert back == Act((e.PlanAdvanced("a", plan.id, plan.index + 1),))
-
-
-def test_a_node_in_test_mode_has_booted_whenever_it_is_heard() -> None:
-    node, plan = with_plan("reboot", replace(a_node("a"), test_mode=True), at="wait_boot", left_boot="a-b1")
-    assert isinstance(wait_boot(idle(a_context(node), "a"), node, plan), Act)

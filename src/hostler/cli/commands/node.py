@@ -343,7 +343,7 @@ def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connec
     """Make nodes of a JSON or YAML list known, to be brought up.
 
     Each entry needs `sku`, and may have: id, hostname, serial, bmc, macs, outlets, dpu_bmcs, kubernetes, slurm, cell,
-    site, row, rack, u, domains, profile, provisioner, test_mode, pool, tags. FILE `-` reads standard input.
+    site, row, rack, u, domains, profile, provisioner, pool, tags. FILE `-` reads standard input.
     """
     body = {"nodes": read_entries(file, "nodes")}
     with entries_of(file, "hostler node register"):

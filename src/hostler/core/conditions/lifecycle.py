@@ -39,6 +39,9 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
     """The event that makes the node's conditions agree with the finding, None where they already do."""
     identity = condition_id(node.id, finding.type, finding.part)
     standing = next((c for c in node.conditions if c.id == identity), None)
+    if standing is not None and finding.standing and bool(finding.drill) is not bool(standing.drill):
+        # a fault takes the place of a drill's word, and a drill never that of a fault's
+        return None if finding.drill else e.ConditionRaised(_fresh(node, finding, evidence, boot_id, count))
     if not finding.standing:
         if standing is None:
             return None
@@ -48,6 +51,14 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
     if standing is not None and not reborn:
         return _again(standing, finding, evidence, boot_id, count)
     return e.ConditionRaised(_fresh(node, finding, evidence, boot_id, count))
+
+
+def with_drill_seen(event: e.Event | None) -> tuple[e.Event, ...]:
+    """The event of a finding; one that a drill has raised is its sighting as well."""
+    if not isinstance(event, e.ConditionRaised) or not event.condition.drill:
+        return (event,) if event is not None else ()
+    one = event.condition
+    return event, e.DrillSighted(one.node, one.drill, one.id)
 
 
 def _no_more(standing: Condition, finding: Finding, evidence: Evidence) -> e.Event | None:
@@ -98,6 +109,7 @@ def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count
         expires_at=evidence.at + timedelta(seconds=expires_s) if expires_s else None,
         boot_id=boot_id,
         paths=(evidence.path,) if evidence.path else (),
+        drill=finding.drill,
     )
 
 

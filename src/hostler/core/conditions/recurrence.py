@@ -34,7 +34,7 @@ def count(fleet: Fleet, node: Node, finding: Finding, at: datetime, *, raised: b
 
     `raised`: the condition did not stand before. Each event must be folded before the next is asked for.
     """
-    if not finding.standing or finding.facts.get("earlier_boot"):
+    if not finding.standing or finding.drill or finding.facts.get("earlier_boot"):
         return
     for row in BY_KIND.get(finding.type, ()):
         if (row.codes and finding.facts.get("code") not in row.codes) or (not row.lines and "line" in finding.facts):

@@ -9,7 +9,7 @@ class Finding(Struct, frozen=True):
     """Word of one observation about one condition type of one part.
 
     `standing` False means the observation shows that the condition is over. `part` is a serial, a slot, a PCI
-    address or a check, "" for the node as a whole. `text` is one sentence for people.
+    address or a check, "" for the node as a whole. `text` is one sentence for people. `drill`: the drill that it is of.
     """
 
     type: str
@@ -18,3 +18,4 @@ class Finding(Struct, frozen=True):
     part: str = ""
     standing: bool = True
     facts: Facts = {}
+    drill: str = ""

@@ -6,9 +6,12 @@ the node's present boot, shows a condition to be over.
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.adapter_ports import judge_ports
 from hostler.core.diagnose.decoded import Decoded, Fact, Victim
+from hostler.core.diagnose.drill_marks import of_line, of_readings
 from hostler.core.diagnose.event_log import judge_event_log
 from hostler.core.diagnose.external import judge_external
 from hostler.core.diagnose.findings import over, stands
@@ -46,17 +49,20 @@ def judge(observation: Observation, node: Node, sku: Sku | None) -> tuple[Findin
 
 
 def _of_earlier_boot(finding: Finding) -> Finding:
-    facts: Facts = {**finding.facts, "earlier_boot": True}
-    return Finding(finding.type, finding.severity, finding.text, finding.part, finding.standing, facts)
+    return replace(finding, facts={**finding.facts, "earlier_boot": True})
 
 
 def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
     """One finding per condition and part, however many lines say it."""
-    decoded = decode(observation.text)
     if "pstore" in observation.facts:
-        return [_crashed(decoded, observation)]
+        return [_crashed(decode(observation.text), observation)]
+    by_kernel = observation.facility == KERNEL_FACILITY
+    drilled = None if by_kernel else of_line(observation, node)
+    decoded = decode(drilled.line if drilled is not None else observation.text)
     findings: list[Finding] = []
-    if observation.facility == KERNEL_FACILITY or node.test_mode:
+    if drilled is not None and not drilled.why:
+        return [replace(finding, drill=drilled.drill) for finding in _reported(decoded, observation, node)]
+    if by_kernel:
         findings = _reported(decoded, observation, node)
         unread = malformed(observation.text)
         if unread:
@@ -64,6 +70,7 @@ def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[
             findings.append(stands("observation.unreadable", text, "kernel_log"))
     elif decoded:
         text = "a line that looks like a hardware fault was not written by the kernel"
+        text = f"{text}: {drilled.why}" if drilled is not None else text
         facts: Facts = {"line": decoded[0].line, "facility": observation.facility, "kind": decoded[0].kind}
         findings = [stands("kernel_log.userspace_origin", text, facts=facts)]
     if len(observation.text) > TEXT_LIMIT_CHARS:
@@ -213,6 +220,10 @@ def _power(observation: Observation, node: Node, sku: Sku | None) -> list[Findin
             return _unreadable(observation, node, sku)
 
 
+def _sensors(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
+    return of_readings(judge_sensors(observation, node, sku), observation, node)
+
+
 def _nothing(_observation: Observation, _node: Node, _sku: Sku | None) -> list[Finding]:
     return []
 
@@ -228,7 +239,7 @@ Judge = Callable[[Observation, Node, Sku | None], list[Finding]]
 KINDS: dict[str, Judge] = {
     "kernel_log": _kernel_log,
     "inventory": judge_inventory,
-    "sensors": judge_sensors,
+    "sensors": _sensors,
     "event_log": judge_event_log,
     "ports": judge_ports,
     "gpu_state": judge_gpu_state,

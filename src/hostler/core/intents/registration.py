@@ -57,7 +57,6 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     domains: tuple[str, ...] = ()
     profile: Profile = Profile.managed
     provisioner: str = "direct"
-    test_mode: bool = False
     pool: str = ""
     tags: dict[str, str] = field(default_factory=dict)
 
@@ -326,7 +325,6 @@ def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
         profile=spec.profile,
         provisioner=spec.provisioner,
         adopted=adopt,
-        test_mode=spec.test_mode,
         assignment=Assignment(pool.name, pool.tenant, pool.cluster, now) if adopt and pool else None,
         tags=tuple(sorted(spec.tags.items())),
     )

@@ -83,6 +83,8 @@ TOLD_OF = (
     e.ManualTestSigned,
     e.ManualTestScheduled,
     e.FabricRemoved,
+    e.DrillBegan,
+    e.DrillEnded,
 )
 """Events that may be told of; every other is passed over unread."""
 
@@ -94,7 +96,7 @@ def concerned(event: e.Event) -> tuple[str, ...]:
             return (ticket.node,)
         case e.ConditionRaised(condition=condition):
             return (condition.node,) if condition.severity >= Severity.critical else ()
-        case e.NodeReleased(node=node) | e.NodeAssigned(node=node):
+        case e.NodeReleased(node=node) | e.NodeAssigned(node=node) | e.DrillBegan(node=node):
             return (node,)
         case e.PlanRecorded(plan=plan):
             return (plan.node,) if _is_planned(plan) else ()
@@ -159,6 +161,11 @@ def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: Page
             yield Notice("rollout", "note", f"rollout/{event.rollout}", event.rollout, summary=sentence(event))
         case e.RmaCaseChanged() if event.case.overdue and event.person == OWNER:
             yield _overdue(event, places)
+        case e.DrillBegan():
+            yield _drilled(event, places)
+        case e.DrillEnded():
+            summary = f"{event.node}: {sentence(event)}"[:TEXT_MAX]
+            yield Notice("maintenance", "over", f"drill/{event.drill}", summary=summary)
         case _:
             return
 
@@ -238,8 +245,8 @@ def _incident(incident: Incident, pages: PageRules) -> Notice:
 def _failed(condition: Condition, places: Mapping[str, tuple[Place, ...]], pages: PageRules) -> Iterator[Notice]:
     """A grave condition of a node that serves somebody."""
     place = _one(places, condition.node)
-    if condition.severity < Severity.critical or not place.pool:
-        return
+    if condition.severity < Severity.critical or not place.pool or condition.drill:
+        return  # a drill is announced as such
     lost = pages.severity and condition.severity >= SEVERITIES.index(pages.severity)
     said = condition.evidence[-1].text[:EVIDENCE_MAX] if condition.evidence else ""
     on = f" on {condition.part}" if condition.part else ""
@@ -280,7 +287,7 @@ def _moved(event: e.NodeReleased | e.NodeAssigned, places: Mapping[str, tuple[Pl
 
 def _is_planned(plan: Plan) -> bool:
     """Work on a serving node that waits for its customer's work: announced, not sudden."""
-    return plan.disruptive and plan.act_class is ActClass.pending and bool(plan.pool)
+    return plan.disruptive and plan.act_class is ActClass.pending and bool(plan.pool) and not plan.drill
 
 
 def _planned(plan: Plan, places: Mapping[str, tuple[Place, ...]]) -> Iterator[Notice]:
@@ -298,6 +305,23 @@ def _planned(plan: Plan, places: Mapping[str, tuple[Place, ...]]) -> Iterator[No
         place=place,
         details={"plan": plan.id, "action": what},
         held=True,
+    )
+
+
+def _drilled(event: e.DrillBegan, places: Mapping[str, tuple[Place, ...]]) -> Notice:
+    """A drill is announced as it begins, to its tenant too."""
+    drill = event.drill
+    return Notice(
+        topic="maintenance",
+        action="open",
+        subject=f"drill/{drill.id}",
+        cause=f"drill:{drill.id}",
+        severity=Severity.info,
+        summary=f"{event.node}: {sentence(event)}"[:TEXT_MAX],
+        told_tenant=f"{event.node}: a drill of {drill.fault} runs until {drill.until:%Y-%m-%d %H:%M:%S} UTC at most",
+        node=event.node,
+        place=_one(places, event.node),
+        details={"drill": drill.id, "fault": drill.fault.value},
     )
 
 

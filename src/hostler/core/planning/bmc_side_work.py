@@ -1,13 +1,14 @@
-"""Has done at a node's BMC what goes beside its plan (`Node.aside`), one thing at a time, in the order below. Pure."""
+"""Has done what goes beside a node's plan (`Node.aside`), mostly at its BMC: one at a time, in this order. Pure."""
 
 from collections.abc import Callable
 
-from hostler.core.planning import bmc_certificates, bmc_logins, boot_media, dpu_logins, lights, machine_work
+from hostler.core.planning import bmc_certificates, bmc_logins, boot_media, dpu_logins, drills, lights, machine_work
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Answer
 from hostler.core.state.model import Node
 
 ORDER: tuple[Callable[[DecisionContext, Node, Answer], Answer], ...] = (
+    drills.beside,
     bmc_logins.beside,
     bmc_certificates.beside,
     dpu_logins.beside,
@@ -15,7 +16,7 @@ ORDER: tuple[Callable[[DecisionContext, Node, Answer], Answer], ...] = (
     lights.beside,
     boot_media.beside,
 )
-"""Order in which they are asked: without a login nothing else is done there, and a light is in nobody's way."""
+"""Order in which they are asked: a drill is timed; without a login nothing else is done, a light is in nobody's way."""
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:

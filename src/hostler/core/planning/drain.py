@@ -68,6 +68,7 @@ def _lost_already(context: DecisionContext, node: Node, plan: Plan) -> tuple[Los
     return gone + tuple(
         lost
         for rule, condition in said
+        if not condition.drill  # it has ended nobody's work
         if (condition.id in plan.causes and (rule.dooms != "node" or condition.type == plan.rule))
         or (rule.dooms == "node" and rule.confirm and _is_down(context, node, condition))
         for lost in lost_to(condition, rule.dooms)

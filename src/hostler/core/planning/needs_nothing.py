@@ -6,6 +6,7 @@ from hostler.core.planning.idle_checks import serves
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.assets import DPU_BMC
 from hostler.core.state.configuration import Policy
+from hostler.core.state.drills import running
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.requalification import has_proven_itself
@@ -37,6 +38,7 @@ def needs_nothing(fleet: Fleet, node: Node) -> bool:
         and not (_renews(fleet.policy_of(node)) and (node.binding("bmc") or node.binding(DPU_BMC)))
         and node.light is None
         and node.medium is None
+        and running(node.drill) is None
         and not evidence_keeping.due(fleet, node)
         and (node.assignment is not None or not gaps(fleet, node))
     )

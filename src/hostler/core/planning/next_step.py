@@ -6,7 +6,7 @@ reasoned wait, or rest.
 """
 
 from hostler.core.conditions import unanswered_checks
-from hostler.core.planning import bmc_side_work, cords, evidence_keeping, idle_checks, rejoin_guard, triage
+from hostler.core.planning import bmc_side_work, cords, drills, evidence_keeping, idle_checks, rejoin_guard, triage
 from hostler.core.planning.enrolment import enrol
 from hostler.core.planning.execution import advance
 from hostler.core.planning.in_service import cordon_as_asked, serve
@@ -33,7 +33,7 @@ from hostler.core.tables.verdicts import Conviction
 
 def next_step(context: DecisionContext, node: Node) -> Answer:
     """Next step of this node: events to record, a wait, or rest."""
-    if told := would_have(context, node):
+    if told := drills.ended(context, node) or would_have(context, node):
         return Act(told)
     need = needed(context, node)
     rung = ladder_changes_at(context.fleet.policy_of(node), node, context.sure)

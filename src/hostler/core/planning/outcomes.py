@@ -117,7 +117,7 @@ def _leads_out(plan: Plan) -> bool:
 def _counted(context: DecisionContext, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
     """One more cure; what a person asked for is none that has failed to last."""
     cures = plan.remedy != "" and plan.rules.cures == operation.kind
-    if not cures or plan.rule.startswith("operator.") or plan.state != "running":
+    if not cures or plan.drill or plan.rule.startswith("operator.") or plan.state != "running":
         return ()
     return tuple(count_act(context.fleet, node, f"act:{plan.remedy}", plan.part, context.now))
 
@@ -269,7 +269,7 @@ def is_evidence(condition: Condition) -> bool:
     What a site's own check says is none: it leads to triage, where the suspect profile decides.
     """
     row = CONDITIONS.get(condition.type)
-    if row is None or condition.remedy or condition.unknown_since is not None or name_of(condition):
+    if row is None or condition.drill or condition.remedy or condition.unknown_since is not None or name_of(condition):
         return False
     return row.source == "observer" and condition.severity >= Severity.degraded and not row.silence
 

@@ -80,10 +80,17 @@ def freeze(context: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -
         disruptive=recipe.disruptive,
         rules=fitted.rules,
         unproven=fitted.unproven,
+        drill=_drill_of(node, frame),
         state="proposed" if frame.proposed else "running",
         step_since=context.now,
     )
     return gate_requirements.seeing(context.fleet, node, plan)
+
+
+def _drill_of(node: Node, frame: Frame) -> str:
+    """The drill that alone is why the plan is laid down, "" where a fault or a person is, too."""
+    of = {c.drill for c in node.conditions if c.id in frame.causes}
+    return of.pop() if len(of) == 1 else ""
 
 
 def _limit(context: DecisionContext, node: Node, recipe: Recipe) -> datetime | None:

@@ -5,6 +5,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from hostler.core.conditions.sku_match import gaps
+from hostler.core.planning import drills
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import retry_wait
 from hostler.core.policy import pool_places
@@ -37,6 +38,8 @@ def balance(context: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tup
         found.append(e.NodeAssigned(node.id, assignment, _why(context, node, dark)))
         joined = replace(node, assignment=assignment)
         found.append(record(context, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
+        told = frozenset(one.drill for one in found if isinstance(one, e.DrillPlaceFilled))
+        found.extend(drills.filled(context, pool.name, told, node.id))
     return tuple(found)
 
 

@@ -118,7 +118,7 @@ def _wanted(context: DecisionContext, node: Node) -> dict[str, Condition]:
 
 def _is_for_a_person(context: DecisionContext, node: Node, condition: Condition) -> bool:
     """Whether no remedy answers it; what powers a node off for its protection leaves the cause to a person."""
-    if condition.clears == "age" or condition.remedy:
+    if condition.clears == "age" or condition.remedy or condition.drill:
         return False
     remedy = rule_for(context.fleet.policy_of(node), condition).remedy
     return not remedy or is_protective(remedy)

@@ -40,7 +40,7 @@ def uncorroborated_conditions(fleet: Fleet, node: Node) -> frozenset[str]:
 def _needs_witness(fleet: Fleet, node: Node, condition: Condition) -> bool:
     rule = rule_for(fleet.policy_of(node), condition)
     at_once = rule.timing == "immediate" and rule.remedy != "" and not is_protective(rule.remedy)
-    return at_once and not condition.remedy and condition.paths == (KERNEL_LOG,)
+    return at_once and not condition.remedy and not condition.drill and condition.paths == (KERNEL_LOG,)
 
 
 def _agrees(node: Node, condition: Condition) -> bool:

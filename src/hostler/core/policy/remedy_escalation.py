@@ -97,6 +97,8 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
         return None
     first = rule.remedy if condition.remedy else _beyond(node, condition, rule.remedy)
     remedy = condition.remedy or climb(policy, node, first, condition.part, now)
+    if condition.drill and node.drill is not None and not node.drill.remedy:
+        remedy = "cordon"
     timing = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
     return Need(
         remedy=remedy,
@@ -164,7 +166,8 @@ def is_on_probation(node: Node, now: datetime) -> bool:
 
 def _strikes(policy: Policy, tried: Attempt, rung: str, part: str, now: datetime) -> bool:
     same = tried.part == part or not tried.part or not part
-    return same and tried.struck and tried.remedy == rung and _forgotten_at(policy, tried) > now
+    counts = tried.struck and not tried.drill
+    return same and counts and tried.remedy == rung and _forgotten_at(policy, tried) > now
 
 
 _RUNG = Rung()

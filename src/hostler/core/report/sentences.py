@@ -300,6 +300,15 @@ def _onboard_ticked(event: e.OnboardTicked) -> str:
     return f"'{tick.item}' is ticked by {tick.person}{': ' + tick.note if tick.note else ''}"
 
 
+def _drill_began(event: e.DrillBegan) -> str:
+    drill = event.drill
+    bounds = "" if drill.remedy else ", without a remedy"
+    return (
+        f"drill {drill.id}: it is to show {drill.fault} until {drill.until:%Y-%m-%d %H:%M} UTC{bounds} "
+        f"({drill.by}): {drill.why}"
+    )
+
+
 def _node_sanitised(event: e.NodeSanitised) -> str:
     one = event.certificate
     whose = f" of {one.tenant}" if one.tenant else ""
@@ -552,6 +561,12 @@ _TABLE: tuple[EventTelling[Any], ...] = (
             f"provider {event.provider} took back instance {event.before} of {event.node} and gave "
             f"{event.after}, which is {event.by}"
         ),
+    ),
+    EventTelling(e.DrillBegan, _drill_began),
+    EventTelling(e.DrillSighted, lambda event: f"drill {event.drill}: what it injected is seen"),
+    EventTelling(e.DrillPlaceFilled, lambda event: f"drill {event.drill}: {event.by} fills the place in its pool"),
+    EventTelling(
+        e.DrillEnded, lambda event: f"drill {event.drill} is over ({event.person}): {event.result}, {event.reason}"
     ),
     EventTelling(
         e.DpuLoginDue,

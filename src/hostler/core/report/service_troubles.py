@@ -77,7 +77,7 @@ class UnitHistory(Struct, frozen=True):
 def counts(condition: Condition) -> bool:
     """Whether the condition is a fault of the machine: grave, seen by an observer, and no mere doubt."""
     row = CONDITIONS.get(condition.type)
-    if row is None or condition.severity < BARS or condition.type in NO_FAULTS:
+    if row is None or condition.drill or condition.severity < BARS or condition.type in NO_FAULTS:
         return False
     return row.source == "observer" or condition.type in CONVICTED
 

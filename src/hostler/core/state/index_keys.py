@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from hostler.core.state.assets import DPU_BMC, MAC, OUTLET, Binding, normal_mac
+from hostler.core.state.drills import running
 from hostler.core.state.health import CLAIMED, is_doubted, is_healthy, is_serving
 from hostler.core.state.model import ActClass, Node, Phase, Plan, Waiting
 from hostler.core.state.plan_rules import Releases
@@ -48,6 +49,7 @@ def is_idle(node: Node) -> bool:
         and node.compared is None
         and node.light is None
         and node.medium is None
+        and running(node.drill) is None
     )
 
 
@@ -149,8 +151,8 @@ def _unrest(node: Node) -> Iterator[str]:
         yield from _waiting_keys(node, node.waiting)
     if node.under_way or node.settling:
         yield "operating"
-    if node.light is not None:
-        yield "lit"
+    beside = {"lit": node.light is not None, "drilled": running(node.drill) is not None}
+    yield from (key for key, stands in beside.items() if stands)
     if node.compared is not None:
         yield "compared"
     if node.differences:
@@ -193,6 +195,7 @@ def _ailing_keys(node: Node) -> Iterator[str]:
 
 
 def syndromes_of(node: Node) -> tuple[str, ...]:
-    """The syndromes that the node shows now; what an earlier boot showed is history."""
-    found = [syndrome.name for c in node.conditions if c.clears != "age" and (syndrome := SYNDROME_OF.get(c.type))]
+    """The syndromes that the node shows now; what an earlier boot showed is history, and a drill is no fault."""
+    shown = (c for c in node.conditions if c.clears != "age" and not c.drill)
+    found = [syndrome.name for c in shown if (syndrome := SYNDROME_OF.get(c.type))]
     return tuple(dict.fromkeys(found)) if found else ()

@@ -19,6 +19,7 @@ from hostler.core.state.boot_medium import BootMedium
 from hostler.core.state.certificates import KeptCertificate
 from hostler.core.state.customer_workloads import ConsentedWork
 from hostler.core.state.dpu_login import DpuLogin
+from hostler.core.state.drills import Drill
 from hostler.core.state.evidence import KeptBundle
 from hostler.core.state.light import Light
 from hostler.core.state.machine_work import MachineWork
@@ -170,7 +171,8 @@ class Condition(Struct, frozen=True):
     `clears` says what ends it: "remedy" (a gate check passed after a remedy), "observation" (the reading came
     back), "operator", or "age" (it expires at `expires_at`). `group` ties conditions of one act on many nodes.
     `paths` are the ways by which it has been seen (`Evidence.path`). `unknown_since`: since when nobody can say whether
-    it still stands, for whoever could has been silent for its row's time; None: it is known.
+    it still stands, for whoever could has been silent for its row's time; None: it is known. `drill`: the drill that
+    has raised it, "" for a fault.
     """
 
     id: str
@@ -191,6 +193,7 @@ class Condition(Struct, frozen=True):
     boot_id: str = ""
     paths: tuple[str, ...] = ()
     unknown_since: datetime | None = None
+    drill: str = ""
 
 
 class Tally(Struct, frozen=True):
@@ -315,7 +318,7 @@ class Plan(Struct, frozen=True):
     to, () for the whole node: work that is known to use none of them stays. `busy`: what it was to act upon was held by
     somebody, and so was left as it is. `boot_id` is the boot in which it was recorded; `left_boot` the one that was
     known when it first acted on the node's boot ("": none was), None while it has not. `rules`: how it ends.
-    `unproven`: proofs of its recipe that were not to be had on this node, each with why.
+    `unproven`: proofs of its recipe that were not to be had on this node, each with why. `drill`: its only cause.
     """
 
     id: str
@@ -352,6 +355,7 @@ class Plan(Struct, frozen=True):
     left_boot: str | None = None
     rules: PlanRules = PlanRules()
     unproven: tuple[str, ...] = ()
+    drill: str = ""
 
 
 class Operation(Struct, frozen=True):
@@ -398,7 +402,8 @@ class Attempt(Struct, frozen=True):
     `struck`: it counts against the part; what failed before anybody was disturbed does not. `touched`: the hardware was
     acted upon, not only work ended. `forgiven`: a person has closed the ticket about its failing, so it may be tried
     anew. `busy`: somebody held what it was to act upon; the next rung's turn has come, and that is no strike.
-    `yielded`: it disturbed nobody, and gave its place of a budget to an immediate remedy: no try at all.
+    `yielded`: it disturbed nobody, and gave its place of a budget to an immediate remedy: no try at all. `drill`: a
+    drill's remedy, which is no strike.
     """
 
     remedy: str
@@ -410,6 +415,7 @@ class Attempt(Struct, frozen=True):
     touched: bool = True
     busy: bool = False
     yielded: bool = False
+    drill: bool = False
 
 
 class CheckResult(Struct, frozen=True):
@@ -464,22 +470,21 @@ class Node(Struct, frozen=True):
 
     `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the owners
     that keep new work away, `given_up` the operations whose answer may still come. `slots` and `addresses`
-    ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `test_mode` accepts
-    kernel-log lines written by user space as if the kernel had, and takes a machine heard after its BMC's power cycle
-    for restarted: that BMC may be an emulator. `changed` are the components ("BIOS=1.2.3") whose firmware was another
-    before `changed_at`, its last change in service. `compared` and `differences` tell how it looked after the journal
-    was restored, until that is released. `left_cluster` is the one that it was taken out of last and is not back in,
-    `left_pool` its pool there. `aside` is the operation beside the plan's, `aside_failed` says how the last one failed,
-    None where it did not. `unheard` are silent sources (`staleness`) of its conditions, each since when; `heard_again`:
-    when the last came back. `inventory_boot` is the boot in which its parts were last seen, `inventory_covers` the
-    kinds looked at in it, `memory_gib` the host's memory as read then, 0: it was not; `most_seen` is the most that it
-    has shown since its vendor or engineers gave it back. `versions` are those of firmware that its BMC last listed, by
-    component; before the name of what does not run stands STAGED or RECOVERY. `stay_granted`: when a person last let it
-    stand in its phase (STUCK). `hardware` are readings of links, settings and places, "SOURCE/NAME" → text,
-    `hardware_own` those that differ between machines, `hardware_boots` the boot in which each was read. `repairs` is
-    what hands did since it left production or, a spare, came back. `bundles` are its last evidence, `certificates`
-    the last proofs that it was sanitised. `light` is the locate LED asked for, `medium` the boot medium in a virtual
-    drive. `came_from`: the phase left for triage; `rounds`: visits there in a row that convicted nobody.
+    ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `changed` are the
+    components ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
+    `differences` tell how it looked after the journal was restored, until that is released. `left_cluster` is the one
+    that it was taken out of last and is not back in, `left_pool` its pool there. `aside` is the operation beside the
+    plan's, `aside_failed` says how the last one failed, None where it did not. `unheard` are silent sources
+    (`staleness`) of its conditions, each since when; `heard_again`: when the last came back. `inventory_boot` is the
+    boot in which its parts were last seen, `inventory_covers` the kinds looked at in it, `memory_gib` the host's memory
+    as read then, 0: it was not; `most_seen` is the most that it has shown since its vendor or engineers gave it back.
+    `versions` are those of firmware that its BMC last listed, by component; before the name of what does not run stands
+    STAGED or RECOVERY. `stay_granted`: when a person last let it stand in its phase (STUCK). `hardware` are readings of
+    links, settings and places, "SOURCE/NAME" → text, `hardware_own` those that differ between machines,
+    `hardware_boots` the boot in which each was read. `repairs` is what hands did since it left production or, a spare,
+    came back. `bundles` are its last evidence, `certificates` the last proofs that it was sanitised. `light` is the
+    locate LED asked for, `medium` the boot medium in a virtual drive. `came_from`: the phase left for triage; `rounds`:
+    visits there in a row that convicted nobody. `drill`: its last drill.
     """
 
     id: str
@@ -493,7 +498,6 @@ class Node(Struct, frozen=True):
     profile: Profile = Profile.managed
     provisioner: str = "direct"
     adopted: bool = False
-    test_mode: bool = False
     deadline: datetime | None = None
     assignment: Assignment | None = None
     conditions: tuple[Condition, ...] = ()
@@ -550,6 +554,7 @@ class Node(Struct, frozen=True):
     rounds: int = 0
     machine_work: MachineWork | None = None
     dpu_logins: tuple[DpuLogin, ...] = ()
+    drill: Drill | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from hostler.core.state.drills import DrillFault
 from hostler.core.state.firmware_updates import DeviceTool
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.pass_rules import PassRules
@@ -347,6 +348,24 @@ class StopKubelet(OperationAct, frozen=True):
     """Stops the kubelet and takes its credentials away."""
 
 
+class ArmDrill(OperationAct, frozen=True):
+    """Makes the token of a drill; only its SHA-256 is told (fact "proof")."""
+
+    drill: str
+
+
+class InjectFault(OperationAct, frozen=True):
+    """Has the node show the fault of a drill, by the token that it was armed with; `pci` is the address of a GPU.
+
+    `silent_s`: for so long the agent is not heard afterwards.
+    """
+
+    drill: str
+    fault: DrillFault
+    pci: str = ""
+    silent_s: float = 0.0
+
+
 # the scheduler
 
 
@@ -504,6 +523,8 @@ AnyAct = (
     | VerifyDeviceFirmware
     | StartKubelet
     | StopKubelet
+    | ArmDrill
+    | InjectFault
     | CordonNode
     | UncordonNode
     | Evict

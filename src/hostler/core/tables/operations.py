@@ -206,6 +206,8 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.VerifyDeviceFirmware, "agent", "the agent's mark of this operation", answers=True),
         _row(op.StartKubelet, "agent", "the agent's mark of this operation", ("heard",)),
         _row(op.StopKubelet, "agent", "the agent's mark of this operation", ("drained", "heard")),
+        _row(op.ArmDrill, "agent", "the agent's mark of this operation", aside=True),
+        _row(op.InjectFault, "agent", "the agent's mark of this operation", repeatable=False, aside=True),
         # the scheduler
         _row(op.CordonNode, "scheduler", "the scheduler lists our cordon"),
         _row(op.UncordonNode, "scheduler", "the scheduler lists no cordon of ours"),

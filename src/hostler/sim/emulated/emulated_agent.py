@@ -49,9 +49,9 @@ class EmulatedKernelLog:
         self._written = 0
         self._unread: deque[bytes] = deque(maxlen=RECORDS_KEPT)
 
-    def say(self, line: str) -> None:
-        """Add a record, facility 0 (the kernel's)."""
-        record = f"3,{self._written},{int(time.monotonic() * 1e6)},-;{line}\n".encode()
+    def say(self, line: str, facility: int = 0) -> None:
+        """Add a record; facility 0 is the kernel's, 1 that of user space."""
+        record = f"{8 * facility + 3},{self._written},{int(time.monotonic() * 1e6)},-;{line}\n".encode()
         self._records.append(record)
         self._unread.append(record)
         self._written += 1

@@ -83,9 +83,9 @@ class EmulatedHost:
         elif self.up:
             self.say(trouble.line)
 
-    def say(self, line: str) -> None:
-        """A record in the emulated kernel log, facility 0 (the kernel's)."""
-        self._kernel.say(line)
+    def say(self, line: str, facility: int = 0) -> None:
+        """A record in the emulated kernel log; facility 0 is the kernel's, 1 that of user space."""
+        self._kernel.say(line, facility)
 
     def cure(self, act: str) -> None:
         """An act ends every trouble that it cures."""
@@ -194,6 +194,10 @@ class EmulatedServer(NoSensors):
     def evidence(self) -> Facts:
         """Number of troubles, and that they are emulated."""
         return {"troubles": len(self._host.trouble), "emulated": True}
+
+    def write_kernel_log(self, line: str) -> None:
+        """A record of user space."""
+        self._loop.call_soon_threadsafe(self._host.say, line, 1)
 
     def inventory(self) -> NodeInventory:
         """The parts that the emulated machine has now."""

@@ -16,6 +16,7 @@ from hostler.core.state.events import (
     cell,
     certificates,
     conditions,
+    drills,
     evidence,
     fabrics,
     goldens,
@@ -71,6 +72,7 @@ from hostler.core.state.events.conditions import (
     ShadowNoted,
     SourcesChanged,
 )
+from hostler.core.state.events.drills import DrillBegan, DrillEnded, DrillPlaceFilled, DrillSighted
 from hostler.core.state.events.evidence import EvidenceKept
 from hostler.core.state.events.fabrics import (
     DesignTakenOver,
@@ -225,6 +227,10 @@ __all__ = [
     "ControllerStarted",
     "DesignTakenOver",
     "DpuLoginDue",
+    "DrillBegan",
+    "DrillEnded",
+    "DrillPlaceFilled",
+    "DrillSighted",
     "Event",
     "EvidenceKept",
     "FabricEvent",
@@ -449,6 +455,10 @@ Event = (
     | InstanceReplaced
     | MachineWorkAsked
     | LightAsked
+    | DrillBegan
+    | DrillSighted
+    | DrillPlaceFilled
+    | DrillEnded
     | GoldenEvent
     | EvidenceKept
     | NodeSanitised
@@ -557,6 +567,10 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("audit_sealed", 1): 7,
     ("dpu_login_due", 1): 9,
     ("instance_replaced", 1): 10,
+    ("drill_began", 1): 10,
+    ("drill_sighted", 1): 10,
+    ("drill_place_filled", 1): 10,
+    ("drill_ended", 1): 10,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -582,6 +596,7 @@ ROWS: dict[type, EventRow[Any]] = {
         cell,
         conditions,
         certificates,
+        drills,
         evidence,
         fabrics,
         goldens,

@@ -78,7 +78,10 @@ def _put_condition(fleet: Fleet, event: ConditionRaised | ConditionUpdated, _at:
     condition = event.condition
     node = node_of(fleet, condition.node)
     others = tuple(c for c in node.conditions if c.id != condition.id)
-    fleet.put_node(node.id, replace(node, conditions=(*others, condition)))
+    plan = node.plan
+    if plan is not None and plan.drill and not condition.drill and condition.id in plan.causes:
+        plan = replace(plan, drill="")  # a fault has taken the place of the drill's: its remedy counts
+    fleet.put_node(node.id, replace(node, conditions=(*others, condition), plan=plan))
 
 
 def _clear(fleet: Fleet, event: ConditionCleared, at: datetime) -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.assets import Asset, Binding
 from hostler.core.state.configuration import STRIKES_KEPT_S
+from hostler.core.state.drills import running
 from hostler.core.state.events.inventory import shelve
 from hostler.core.state.events.plans import ATTEMPTS_KEPT
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
@@ -223,7 +224,8 @@ def _visits(node: Node, event: PhaseChanged, at: datetime) -> tuple[Attempt, ...
 
 
 def _with_visit(node: Node, event: PhaseChanged, at: datetime) -> tuple[Attempt, ...]:
-    if event.after not in (Phase.triage, Phase.rma):
+    drilled = running(node.drill) is not None and not (event.convicted or event.person)
+    if event.after not in (Phase.triage, Phase.rma) or drilled:
         return node.visits
     planned = event.before is Phase.production and node.attempts and node.attempts[-1].remedy == event.after.value
     part = node.attempts[-1].part if planned and not event.person else ""
@@ -234,7 +236,8 @@ def _rounds(node: Node, event: PhaseChanged) -> int:
     """Visits to triage in a row that convicted nobody: hands, a vendor, engineers and service begin anew."""
     if event.after in _LOOKED_AT:
         return 0
-    return node.rounds + (event.after is Phase.triage and not event.convicted and not event.person)
+    drilled = running(node.drill) is not None
+    return node.rounds + (event.after is Phase.triage and not event.convicted and not event.person and not drilled)
 
 
 def _record_repair(fleet: Fleet, event: RepairRecorded, _at: datetime) -> None:

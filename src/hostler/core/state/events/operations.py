@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state import bmc_login, dpu_login, light, machine_work
+from hostler.core.state import bmc_login, dpu_login, drills, light, machine_work
 from hostler.core.state.bmc_certificate import CERTIFY, BmcCertificate, after_renewal
 from hostler.core.state.bmc_login import RENEW
 from hostler.core.state.boot_medium import EJECT, BootMedium
@@ -179,8 +179,9 @@ def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
         told = {name: str(value) for name, value in event.facts.items()}
         work = replace(node.machine_work, state=event.result, detail=event.detail, ended_at=at, told=told)
         return replace(node, aside=None, machine_work=work, given_up=given_up)
-    if event.kind in (light.ON, light.OFF):
-        return replace(node, aside=None, light=_light_seen(node.light, event, at), given_up=given_up)
+    if event.kind in (light.ON, light.OFF, drills.ARM, drills.INJECT):
+        lit, drill = _light_seen(node.light, event, at), _drill_acted(node.drill, event, at)
+        return replace(node, aside=None, light=lit, drill=drill, given_up=given_up)
     if event.kind == EJECT:
         return replace(node, aside=None, medium=_ejected(node, event, at), given_up=given_up)
     if event.kind == COLLECT:
@@ -213,13 +214,27 @@ def _ejected(node: Node, event: OperationFinished, at: datetime) -> BootMedium |
 
 def _light_seen(known: light.Light | None, event: OperationFinished, at: datetime) -> light.Light | None:
     """The light after an operation: lit, out, or how it came to nothing."""
-    if known is None or (event.result == "done" and event.kind == light.OFF and not known.wanted):
+    if known is None or event.kind not in (light.ON, light.OFF):
+        return known
+    if event.result == "done" and event.kind == light.OFF and not known.wanted:
         return None
     if event.result == "done":
         return replace(known, lit=event.kind == light.ON, failures=0, failed_at=None, result="", detail="")
     if known.wanted is not (event.kind == light.ON):
         return known
     return replace(known, failures=known.failures + 1, failed_at=at, result=event.result, detail=event.detail[:200])
+
+
+def _drill_acted(known: drills.Drill | None, event: OperationFinished, at: datetime) -> drills.Drill | None:
+    """The drill once its agent is armed, or has injected its fault, or how that came to nothing."""
+    drill = drills.running(known)
+    if drill is None or event.kind not in (drills.ARM, drills.INJECT):
+        return known
+    if event.result != "done":
+        return replace(drill, failed=f"{event.kind} {event.result}: {event.detail}"[:300])
+    if event.kind == drills.ARM:
+        return replace(drill, proof=str(event.facts.get("proof", "")), armed_at=at)
+    return replace(drill, injected_at=drill.injected_at or at)
 
 
 def _settle(fleet: Fleet, event: OperationSettled, _at: datetime) -> None:

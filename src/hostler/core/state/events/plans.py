@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.cell_record import Removal
 from hostler.core.state.customer_workloads import ConsentedWork
+from hostler.core.state.drills import Drill, running
 from hostler.core.state.events.rollouts import note_plan
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node
 from hostler.core.state.fleet import Fleet
@@ -78,7 +79,7 @@ class WorkConsented(Struct, frozen=True, tag="work_consented"):
 def _record_plan(fleet: Fleet, event: PlanRecorded, at: datetime) -> None:
     plan = event.plan
     node = node_of(fleet, plan.node)
-    attempts = _kept((*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at)))
+    attempts = _kept((*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at, drill=bool(plan.drill))))
     counts = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     deadline = plan.limit if plan.failed_phase and plan.limit else node.deadline
     fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if counts else node.attempts, deadline=deadline))
@@ -140,7 +141,8 @@ def _end_plan(fleet: Fleet, event: PlanEnded, _at: datetime) -> None:
         others = tuple(a for a in attempts if (a.remedy, a.at) != own)
         if event.result == "failed":
             struck, touched = plan.disturbed and not plan.busy, plan.touched and not plan.busy
-            tried = Attempt(own[0], plan.part, own[1], struck, failed=True, touched=touched, busy=plan.busy)
+            how = Attempt(own[0], plan.part, own[1], struck, failed=True, touched=touched, busy=plan.busy)
+            tried = replace(how, drill=bool(plan.drill))
             attempts = (*others, tried)
         elif event.result == YIELDED:
             attempts = (*others, Attempt(own[0], plan.part, own[1], struck=False, touched=False, yielded=True))
@@ -148,11 +150,21 @@ def _end_plan(fleet: Fleet, event: PlanEnded, _at: datetime) -> None:
         elif event.result in ("cancelled", "superseded") and not _has_acted(plan):
             attempts = others
         else:
-            attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)
+            did = {"touched": plan.touched, "drill": bool(plan.drill)}
+            attempts = tuple(replace(a, **did) if (a.remedy, a.at) == own else a for a in attempts)
     over = plan is not None and plan.disruptive and event.result in ("done", "failed")
     consented = () if over else node.consented
-    ended = replace(node, plan=None, attempts=_kept(attempts), consented=consented)
+    ended = replace(node, plan=None, attempts=_kept(attempts), consented=consented, drill=_drilled(node, event))
     fleet.put_node(node.id, replace(ended, repairs=_unproven(node, event.result)))
+
+
+def _drilled(node: Node, event: PlanEnded) -> Drill | None:
+    """The node's drill; one whose remedy failed comes to nothing more."""
+    drill, plan = running(node.drill), node.plan
+    if drill is None or plan is None or plan.drill != drill.id or event.result != "failed":
+        return node.drill
+    said = f": {event.reason}" if event.reason else ""
+    return replace(drill, failed=f"{plan.name} {event.result}{said}"[:300])
 
 
 def _unproven(node: Node, result: str) -> tuple[RepairDone, ...]:
