@@ -13,8 +13,9 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, asked_again
 from hostler.core.state.drills import SILENT_S, Drill, running
 from hostler.core.state.health import bars
-from hostler.core.state.model import OWNER, Mode, Node, Operation, Phase
+from hostler.core.state.model import OWNER, Node, Operation, Phase
 from hostler.core.state.operations import ArmDrill, InjectFault
+from hostler.core.state.pool_mode import Mode
 
 DEADLINE_S = 60.0
 _LEFT = (Phase.rma, Phase.debug, Phase.retired)
