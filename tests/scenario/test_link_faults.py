@@ -101,7 +101,7 @@ def test_a_finding_that_says_more_of_a_cable_takes_over_what_its_dark_link_asked
     links.cell.look()
     (asked,) = links.cell.tickets
     (told,) = links.cases
-    assert (links.tickets, told.ticket) == ([], "")
+    assert (links.tickets, told.ticket, links.conditions) == ([], "", [])
     assert told.waits == f"finding {links.cell.cases[0].finding.key} (swapped) explains it, ticket {asked.id}"
 
 
@@ -246,6 +246,29 @@ def test_a_dark_switch_that_a_validation_found_explains_its_links() -> None:
     links.round(replace(FAULT, check=LinkCheck.down))
     assert (links.tickets, links.conditions) == ([], [])
     assert links.cases[0].waits == f"switch leaf-001-1 is dark, ticket {ticket.id}"
+
+
+@pytest.mark.parametrize("check", [LinkCheck.down, LinkCheck.flaps, LinkCheck.bit_errors])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_node_is_not_treated_for_a_link_whose_switch_is_found_dark(check: LinkCheck, asked: bool) -> None:
+    """The switch is back before the next round, which reads the link without a fault.
+
+    Mutants: the node's condition stands until three rounds were clean, and its port is reset meanwhile; so it does
+    where somebody works at the node and the link had no ticket; what no dark switch explains is over too.
+    """
+    links = Links()
+    if not asked:
+        links.drive.ask("hold", "gpu-0001")
+    links.round(replace(FAULT, check=check))
+    assert bool(links.tickets) is asked
+    assert links.conditions == ["network.link_flaps"]
+    links.cell.cables.silent.add(FAR.partition(":")[0])
+    links.cell.look()
+    explained = check is not LinkCheck.bit_errors
+    assert links.conditions == ([] if explained else ["network.link_flaps"])
+    assert bool(links.tickets) is (asked and not explained)
+    links.round(clean=(FAULT.key,))
+    assert links.conditions == ([] if explained else ["network.link_flaps"])
 
 
 def test_a_dark_switch_is_not_asked_for_twice() -> None:

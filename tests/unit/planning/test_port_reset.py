@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.planning.port_reset import acts, refused
-from hostler.core.policy.link_cases import CONDITION
+from hostler.core.policy.link_conditions import CONDITION
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import (
     DesignedLink,

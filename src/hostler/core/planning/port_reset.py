@@ -6,7 +6,7 @@ Both ends are idle then: the node is drained, and at a switch's port of such a c
 from collections.abc import Iterator
 
 from hostler.core.planning.cabling import fabrics_of
-from hostler.core.policy.link_cases import CONDITION
+from hostler.core.policy.link_conditions import CONDITION
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import DesignedLink, Fabric, LinkCondition
 from hostler.core.state.fleet import Fleet

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.fabric.subnet import KINDS
 from hostler.core.policy import finding_walks, switch_incidents
+from hostler.core.policy.link_conditions import explained_by, set_on_nodes
 from hostler.core.policy.switch_incidents import DARK, HOSTLER, nodes_of
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
@@ -168,24 +169,22 @@ def _asked_for(context: DecisionContext, before: FabricCase | None, case: Fabric
     told = replace(case, ticket=ticket, waits=waits)
     if told != before:
         yield e.FabricFindingOpened(told) if before is None else e.FabricFindingChanged(told)
+    if ticket or before is None:
+        yield from _takes_over(context, told)
     if ticket:
-        yield from _takes_over(fleet, told)
         yield e.TicketOpened(_ticket(context, told))
 
 
-def _takes_over(fleet: Fleet, told: FabricCase) -> Iterator[e.Event]:
-    """Links that are down at the finding's ports ask for nothing themselves from now on: it says more of them."""
+def _takes_over(context: DecisionContext, told: FabricCase) -> Iterator[e.Event]:
+    """Links that the finding explains ask for nothing from now on, and their nodes are not treated for them."""
+    fleet = context.fleet
     for link in [] if fleet.link_cases.bare else list(fleet.link_cases.values()):
-        down = link.fabric == told.fabric and link.fault.check is LinkCheck.down and link.ticket in fleet.tickets
-        if down and not {link.fault.a, link.fault.z}.isdisjoint(told.finding.ports):
-            yield e.TicketClosed(link.ticket, explains(told), HOSTLER)
-            yield e.LinkFaultChanged(replace(link, ticket="", waits=explains(told)))
-
-
-def explains(case: FabricCase) -> str:
-    """Sentence with which a finding answers for a link's fault."""
-    asks = f", ticket {case.ticket}" if case.ticket else ""
-    return f"finding {case.finding.key} ({case.finding.kind}) explains it{asks}"
+        if not (why := explained_by(told, link)):
+            continue
+        if link.ticket in fleet.tickets:
+            yield e.TicketClosed(link.ticket, why, HOSTLER)
+            yield e.LinkFaultChanged(replace(link, ticket="", waits=why))
+        yield from set_on_nodes(context, link, standing=False)
 
 
 def ended(case: FabricCase, why: str, by: str) -> Iterator[e.Event]:

@@ -9,18 +9,17 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from hostler.core.conditions.lifecycle import stand
-from hostler.core.diagnose.findings import over, stands
 from hostler.core.policy import switch_incidents
-from hostler.core.policy.fabric_cases import explains, node_in_maintenance, switch_in_maintenance
-from hostler.core.policy.switch_incidents import DARK, HOSTLER
+from hostler.core.policy.fabric_cases import node_in_maintenance, switch_in_maintenance
+from hostler.core.policy.link_conditions import explained_by, node_at, set_on_nodes
+from hostler.core.policy.switch_incidents import HOSTLER
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fabrics import Fabric, FabricCase, FabricFindingSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.links import LinkCase, LinkCheck, LinkFault, LinkGrade, LinkRound
-from hostler.core.state.model import Evidence, Node, Profile
+from hostler.core.state.model import Profile
 
 CLEAN_ROUNDS = 3
 """So many rounds in a row must read a link without a fault: at 12 minutes each, more than half an hour."""
@@ -28,9 +27,6 @@ TICKETS_MOST = 200
 """So many tickets of one network's links may be open: where more ask at once it is no cable that is bad."""
 LINK = "link"
 """The kind of their tickets."""
-PATH = "fabric"
-"""The way by which a node's condition was seen here."""
-CONDITION = "network.link_flaps"
 SHARED_GRADE = "high"
 """Grade of a fault that many links share, beside findings of the cabling."""
 
@@ -109,12 +105,8 @@ def shared_faults(fleet: Fleet, fabric: str) -> list[FabricCase]:
 
 
 def _opened(context: DecisionContext, fabric: Fabric, fault: LinkFault) -> Iterator[e.Event]:
-    nodes = tuple({node.id: None for port in fault.ports if (node := _node(context.fleet, port)) is not None})
+    nodes = tuple({node.id: None for port in fault.ports if (node := node_at(context.fleet, port)) is not None})
     yield from _told(context, None, LinkCase(fabric.name, fault, context.now, nodes))
-
-
-def _node(fleet: Fleet, port: str) -> Node | None:
-    return fleet.resolve(port.rpartition(":")[0])
 
 
 def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> Iterator[e.Event]:
@@ -138,7 +130,7 @@ def _told(context: DecisionContext, before: LinkCase | None, case: LinkCase) -> 
     if told.fault.switch:
         return
     if acts and not _switch_at_work(context, told):
-        yield from _on_nodes(context, told, standing=not _explained(context.fleet, told))
+        yield from set_on_nodes(context, told, standing=not _explained(context.fleet, told))
 
 
 def _absorbed(context: DecisionContext, told: LinkCase) -> Iterator[e.Event]:
@@ -150,22 +142,9 @@ def _absorbed(context: DecisionContext, told: LinkCase) -> Iterator[e.Event]:
 
 
 def _explained(fleet: Fleet, case: LinkCase) -> str:
-    """Why a link that is down asks for nothing itself: a finding of its network says more of it, and asks."""
-    if case.fault.check not in (LinkCheck.down, LinkCheck.flaps):
-        return ""
-    ports = {case.fault.a, case.fault.z}
-    ends = {port.rpartition(":")[0] for port in ports}
-    for one in fleet.cases_of(case.fabric):
-        asks = f", ticket {one.ticket}" if one.ticket else ""
-        if (
-            one.finding.kind == DARK
-            and (asks or not case.fault.switch)
-            and (dark := ends.intersection(one.finding.switches))
-        ):
-            return f"switch {min(dark)} is dark{asks}"
-        if asks and ports.intersection(one.finding.ports) and case.fault.check is LinkCheck.down:
-            return explains(one)
-    return ""
+    """Why a link asks for nothing itself: a finding of its network says more of it."""
+    reasons = (explained_by(one, case) for one in fleet.cases_of(case.fabric))
+    return next((why for why in reasons if why), "")
 
 
 def _is_news(before: LinkCase, told: LinkCase) -> bool:
@@ -191,7 +170,7 @@ def _closed(context: DecisionContext, case: LinkCase, why: str, by: str) -> Iter
     yield e.LinkFaultClosed(case, why)
     if case.ticket in context.fleet.tickets:
         yield e.TicketClosed(case.ticket, why, by)
-    yield from _on_nodes(context, case, standing=False)
+    yield from set_on_nodes(context, case, standing=False)
 
 
 def _not_asked(context: DecisionContext, case: LinkCase) -> str:
@@ -217,20 +196,6 @@ def _switch_at_work(context: DecisionContext, case: LinkCase) -> str:
         if name and context.fleet.resolve(name) is None and (why := switch_in_maintenance(context, name)):
             return f"switch {name} {why}"
     return ""
-
-
-def _on_nodes(context: DecisionContext, case: LinkCase, *, standing: bool) -> Iterator[e.Event]:
-    """The condition of the nodes at its ends; an unmanaged node is shown the link's fault and bears none."""
-    for port in case.fault.ports:
-        node = _node(context.fleet, port)
-        if node is None or node.profile is Profile.unmanaged:
-            continue
-        part = port.rpartition(":")[2]
-        text = f"{case.fault.bearer}: {case.fault.check}: {case.fault.text}"
-        finding = stands(CONDITION, text, part) if standing else over(CONDITION, f"{text} is over", part)
-        event = stand(node, finding, Evidence(context.now, PATH, text, path=PATH), "")
-        if event is not None:
-            yield event
 
 
 def _ticket(context: DecisionContext, case: LinkCase) -> Ticket:
