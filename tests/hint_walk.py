@@ -24,6 +24,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import AgentVerbs
 from hostler.core.state.model import Facts, Node, Outcome, Phase
 from hostler.core.state.packed_strings import pairs
+from hostler.core.state.verbs.every import VERBS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.server.acts import act_made, kind_named, verb_in
 from tests.cli_api import Asked, FakeApi, hostler, serving
@@ -146,8 +147,9 @@ _FILLED = {"SERIAL": "S-a", "WHY": "because"}
 
 
 def commands(text: str) -> list[str]:
-    """The command lines that a text prints, as a person reads them."""
-    return [found.rstrip(" .:") for found in _COMMAND.findall(text)]
+    """The command lines that a text prints, as a person reads them; those that only show something are left out."""
+    found = (line.rstrip(" .:") for line in _COMMAND.findall(text))
+    return [line for line in found if line.split()[1] != "node" or line.split()[2] in VERBS]
 
 
 class Terminal:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hostler.controller.inputs import NodeSeen
+from hostler.core.report import explain
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import HoldKind, Phase
 from tests.hint_walk import KINDS, Kind, Machines, Terminal, a_machine, a_terminal
@@ -123,6 +124,55 @@ def test_a_reset_that_begins_at_once_answers_no_drain(sit: Sit) -> None:
     terminal.drive.step(NodeSeen("a", "on"))
     terminal.drive.wait(hours=1)
     assert "drain" in terminal.drive.plans("a")
+
+
+# --- models of which a BMC alone shows the whole
+
+RICH = configuration(
+    {"train": pool_document(target=1)},
+    firmware={"BIOS": "2"},
+    parts={"psu": 6},
+    hardware={"bios": {"SriovSupport": "Enabled"}, "supplies_needed": 2, "sensors_s": 600},
+)
+
+
+@pytest.mark.parametrize("kind", [Kind.none, Kind.bare])
+def test_a_node_without_a_bmc_is_proven_as_far_as_it_can_be(sit: Sit, kind: Kind) -> None:
+    """Its SKU names supplies, firmware and settings. Mutants: what nobody can see holds it; or passes unsaid."""
+    terminal = sit(kind, RICH)
+    assert terminal.type("hostler node return-for-maintenance a")
+    terminal.drive.wait(hours=1)
+    terminal.obey("hostler node end-work a --reason …")
+    terminal.walk_to_production()
+    told = explain.text(explain.explain(terminal.drive.journal, terminal.drive.node("a")))
+    assert "unproven   parts of the kinds psu: the node has no BMC" in told
+    assert "unproven   the hardware's bios, power_supplies, sensors: the node has no BMC" in told
+    assert "as its SKU, in this boot; nobody can see psu, as it has no BMC" in told
+
+
+def test_a_dead_bmc_is_none_once_a_person_says_so(sit: Sit) -> None:
+    """Until then its firmware is nobody's to pass over. Mutants: it passes; the words do not reach the next plan."""
+    terminal = sit(Kind.dead, RICH)
+    drive = terminal.drive
+    assert terminal.type("hostler node return-for-maintenance a")
+    drive.wait(hours=1)
+    assert terminal.type("hostler node debug a")
+    assert terminal.type("hostler node onboard a")
+    assert terminal.type("hostler node certify a")
+    drive.wait(hours=1)
+    assert drive.node("a").phase is Phase.seatrial, "nobody has seen its supplies"
+    terminal.obey("hostler node vouch a --profile inventory --reason …")
+    drive.wait(hours=2)
+    terminal.obey("hostler node vouch a --profile hardware --reason …")
+    drive.wait(days=1)
+    assert drive.node("a").phase is Phase.zap_fail
+    terminal.obey("hostler node rebind a --kind bmc --value none --reason …")
+    assert not any(c.type.startswith("bmc.") for c in drive.node("a").conditions)
+    drive.step(NodeSeen("a", "unknown", bmc_unreachable=True))
+    terminal.obey("hostler node zap-again a --reason …")
+    terminal.walk_to_production()
+    assert drive.node("a").assignment is not None
+    assert not any(c.type.startswith("bmc.") for c in drive.node("a").conditions), "a late look says nothing"
 
 
 # --- engineers and the vendor

@@ -20,7 +20,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
-from hostler.core.state.verbs.nodes import Rebind
+from hostler.core.state.verbs.nodes import NO_BMC, Rebind
 
 
 class Demand(Struct, frozen=True):
@@ -45,7 +45,7 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
 def _unwatched(ask: AnyAsk) -> str:
     """Why what disturbs few now, a configuration or where a BMC's password is sent, still needs a second person."""
     fleet, fresh = ask.context.fleet, ask.configuration
-    if isinstance(ask.act, Rebind) and ask.act.kind in _WHOSE:
+    if isinstance(ask.act, Rebind) and ask.act.kind in _WHOSE and ask.act.value != NO_BMC:
         return f"{_WHOSE[ask.act.kind]} password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
         return ""

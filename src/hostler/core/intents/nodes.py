@@ -20,6 +20,7 @@ from hostler.core.state.model import CheckResult, Condition, Node, Phase, Verdic
 from hostler.core.state.provider import provider_problem
 from hostler.core.state.rma_cases import CaseStep
 from hostler.core.state.verbs.nodes import (
+    NO_BMC,
     REBINDABLE,
     Adopt,
     ClearCondition,
@@ -169,10 +170,6 @@ def _problem_of(kind: str, value: str, names: list[str]) -> str:
     if kind in _SEVERAL:
         return _SEVERAL[kind][0](names)
     return provider_problem(value) if kind == PROVIDER else outside_problem(kind, value)
-
-
-NO_BMC = "none"
-"""Value of a bmc binding by which a person says that the node has no BMC, or none that will serve again."""
 
 
 def _without_bmc(ask: Ask[Rebind], node: Node) -> Granted:

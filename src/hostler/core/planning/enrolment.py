@@ -1,7 +1,7 @@
 """First step of a registered node: its bring-up begins, or it is adopted into service once its inventory is seen."""
 
 from hostler.core.planning.outcomes import change_phase
-from hostler.core.policy.abilities import has_no_power
+from hostler.core.planning.without_bmc import unpowered
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state.decision_context import DecisionContext
@@ -35,14 +35,8 @@ def enrol(context: DecisionContext, node: Node) -> Answer:
             ),
             until=None,
         )
-    if has_no_power(node) and not context.live.of(node.id).heard:
-        text = f"{node.id} has no BMC, so nobody but a person can switch it on; its agent is not heard"
-        return Wait(
-            "bring_up",
-            (Blocker("person", "technician", text, observed("it is on, and its agent is heard", "agent")),),
-            until=None,
-        )
-    found = blockers(context, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
+    request = DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,))
+    found = blockers(context, request) or unpowered(context, node)
     if found:
         return Wait("bring_up", found, until=None)
     return Act(change_phase(context, node, Phase.initializing, "bring-up begins"))

@@ -15,6 +15,7 @@ from hostler.core.planning.person_waits import waits_for_person
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import answered, needed, protect
 from hostler.core.planning.restore_freeze import standing_still
+from hostler.core.planning.without_bmc import unpowered
 from hostler.core.policy import condition_tickets, presuppositions
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -96,8 +97,7 @@ def _in_phase(context: DecisionContext, node: Node) -> Answer:
 
 
 def _bring_up(context: DecisionContext, node: Node, recipe: Recipe) -> Answer:
-    request = DisruptionRequest(recipe.name, ActClass.bring_up, (node,))
-    found = blockers(context, request)
+    found = blockers(context, DisruptionRequest(recipe.name, ActClass.bring_up, (node,))) or unpowered(context, node)
     if found:
         return Wait(recipe.name, found, until=None)
     return Act((record(context, node, recipe, Frame(ActClass.bring_up)),))

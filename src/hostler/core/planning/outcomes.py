@@ -9,6 +9,7 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import request_of
+from hostler.core.planning.without_bmc import words_without
 from hostler.core.policy import rma_cases
 from hostler.core.policy.remedy_escalation import is_on_probation
 from hostler.core.state import events as e
@@ -412,7 +413,7 @@ def _not_wiped(context: DecisionContext, node: Node, why: str) -> tuple[e.Ticket
 
 def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
     again = f"hostler node zap-again {node.id} --reason …"
-    what, mended = "firmware", f"hostler node firmware {node.id} shows what differs; put it right"
+    what, mended = "firmware", f"`hostler node firmware {node.id}` shows what differs; put it right"
     if why.startswith(_OF_BIOS):
         what, mended = "BIOS settings", "set it in the BIOS setup, or take it out of the SKU's hardware.bios,"
     return Ticket(
@@ -424,7 +425,8 @@ def _zap_ticket(context: DecisionContext, node: Node, why: str) -> Ticket:
         hardware=node.binding("serial"),
         component=what,
         fault=why[:500],
-        action=f"{mended} and {again}, or, where the machine is faulty, hostler node triage {node.id} --reason …",
+        action=f"{mended} and {again}, or, where the machine is faulty, hostler node triage {node.id} --reason …"
+        + words_without(context, node),
         owner="operator",
         due=DUE_DAY,
     )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.planning.outcomes import MAINTENANCE, REPEAT
 from hostler.core.planning.triage_rounds import going_round
+from hostler.core.planning.without_bmc import goes_without, words_without
 from hostler.core.policy.holds_and_pauses import held
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
@@ -47,7 +48,7 @@ def waits(context: DecisionContext, node: Node) -> Answer | None:
         return Act((e.TicketOpened(_asking(context, node, len(vain))),))
     text = f"the node could not be restarted for its examination, {len(vain)} times so far"
     tries = by_time(f"a technician sees to its power and BMC, and the next try is at {again:%Y-%m-%d %H:%M} UTC", again)
-    return Wait(EXAMINE, (Blocker("person", "technician", text, tries),), until=again)
+    return Wait(EXAMINE, (Blocker("person", "technician", text, (tries, *goes_without(context, node))),), until=again)
 
 
 def _undecided(context: DecisionContext, node: Node) -> Wait | None:
@@ -76,8 +77,8 @@ def _asking(context: DecisionContext, node: Node, times: int) -> Ticket:
     """The ticket of a technician; once it is closed the node is examined anew."""
     summary = (
         f"{node.id} could not be restarted for its examination {times} times: check its power, BMC and boot; close "
-        f"this ticket to have it examined again, or send it to its vendor (hostler node rma-send {node.id})"
-    )
+        f"this ticket to have it examined again, or send it to its vendor (hostler node rma-send {node.id} --reason …)"
+    ) + words_without(context, node)
     identity = f"{node.id}-t{context.fleet.cell.seq}"
     return Ticket(identity, node.id, "stuck", summary, context.now, action=EXAMINE, owner="technician", due=DUE_DAY)
 

@@ -17,14 +17,16 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.hardware_match import hidden_aspects
 from hostler.core.conditions.sku_match import hidden_kinds
-from hostler.core.policy.abilities import Answer, ability, has_no_bmc
+from hostler.core.policy.abilities import Answer, ability, has_no_bmc, has_no_power
 from hostler.core.state import operations as op
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.hardware import AGENT, UNREAD
-from hostler.core.state.model import Node, Step
+from hostler.core.state.model import Blocker, Node, Step
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.provider import has_provider_alone
+from hostler.core.state.verbs.nodes import NO_BMC, Rebind
+from hostler.core.state.ways_out import ByAct, by_act, observed
 from hostler.core.tables.recipes import Recipe
 
 Laid = tuple[Step, str]
@@ -77,6 +79,26 @@ def is_cut_off(context: DecisionContext, node: Node) -> bool:
     """Whether the node's BMC is known not to answer, or not to serve us. One that nobody has looked at is neither."""
     power = ability(context, node, "power_off")
     return power.silent or power.answer is Answer.cannot
+
+
+def goes_without(context: DecisionContext, node: Node) -> tuple[ByAct, ...]:
+    """The way of a person who says that its BMC is beyond repair; none where the BMC serves us, or there is none."""
+    if has_no_bmc(node) or not is_cut_off(context, node):
+        return ()
+    return (by_act(Rebind("bmc", NO_BMC), node.id, "its BMC is beyond repair, and it is to go on without"),)
+
+
+def words_without(context: DecisionContext, node: Node) -> str:
+    """The same in words, for the end of a ticket."""
+    return "".join(f"; or {way.sentence}" for way in goes_without(context, node))
+
+
+def unpowered(context: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+    """The person who switches the node on, where nothing else can and its agent is not heard."""
+    if not has_no_power(node) or context.live.of(node.id).heard:
+        return ()
+    text = f"{node.id} has no BMC, so nobody but a person can switch it on; its agent is not heard"
+    return (Blocker("person", "technician", text, observed("it is on, and its agent is heard", "site")),)
 
 
 def agent_may_act(context: DecisionContext, node: Node) -> bool:

@@ -11,6 +11,8 @@ from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Ve
 _ADDRESSES = ("bmc", BMC_CERTIFICATE, DPU_BMC, OUTLET)
 REBINDABLE = ("hostname", "serial", *_ADDRESSES, "tpm", MAC, "kubernetes", "slurm", PROVIDER)
 """Kinds of names that the outside has for a node, and may have anew."""
+NO_BMC = "none"
+"""Value of kind bmc by which a person says that the node has no BMC, or none that will serve again."""
 
 
 class Register(Verb, frozen=True):
@@ -108,7 +110,8 @@ class Rebind(Verb, frozen=True):
         str,
         Meta(
             max_length=4096,
-            description="The new name; for bmc the Redfish address, for mac, outlet, dpu_bmc all, with commas between.",
+            description="The new name; for bmc the Redfish address, or none; for mac, outlet, dpu_bmc all, with commas "
+            "between.",
         ),
     ]
 
