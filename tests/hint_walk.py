@@ -5,6 +5,7 @@ answers, and an agent that may not act refuses. `Terminal` sends each command li
 """
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -173,7 +174,7 @@ class Terminal:
 
     def type(self, line: str) -> bool:
         """Type the line, its placeholders filled; whether it was granted. A line that is no command fails the test."""
-        words = [_FILLED.get(word, word) for word in line.replace('"…"', "…").split()[1:]]
+        words = [_FILLED.get(word, word) for word in shlex.split(line)[1:]]
         words = ["because" if word == "…" else word for word in words]
         words += [] if "--reason" in words else ["--reason", "because"]
         code = hostler(*words)
@@ -193,7 +194,7 @@ class Terminal:
         blockers = node.waiting.blockers if node.waiting is not None else ()
         waits = [f"{one.text} — {one.ends_when}" for one in blockers]
         tickets = [f"{t.id}: {t.summary} — {t.action}" for t in self.drive.fleet.tickets_about("a")]
-        return "\n".join((self.printed, *waits, *tickets))
+        return "\n".join((self.printed, *waits, *tickets)).replace('"…"', "…")
 
     def walk_to_production(self, rounds: int = 12) -> list[str]:
         """Type what is printed, first things first, until the node serves; the lines that were typed."""

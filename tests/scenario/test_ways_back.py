@@ -202,3 +202,31 @@ def test_a_node_that_its_vendor_gives_back_comes_back(sit: Sit, kind: Kind) -> N
     terminal.drive.wait(minutes=5)
     terminal.obey("hostler node certify a --reason …")
     terminal.walk_to_production()
+
+
+@pytest.mark.parametrize("kind", [Kind.none, Kind.bare])
+def test_a_node_that_nobody_can_switch_on_waits_for_the_person_who_does(sit: Sit, kind: Kind) -> None:
+    """Its vendor gives it back switched off. Mutants: its phase runs out for that; it is examined in vain every day."""
+    terminal = sit(kind)
+    drive = terminal.drive
+    assert terminal.type("hostler node return-for-maintenance a")
+    drive.wait(hours=1)
+    drive.pull_cords()
+    assert terminal.type("hostler node rma-send a")
+    assert terminal.type("hostler node rma-return a")
+    assert terminal.type("hostler node certify a")
+    drive.wait(days=2)
+    assert drive.node("a").phase is Phase.seatrial
+    assert "a has no BMC, so nobody but a person can switch it on; its agent is not heard" in terminal.shown()
+    drive.put_cords_back()
+    terminal.walk_to_production()
+
+
+def test_a_registered_node_without_a_bmc_is_brought_up_once_it_is_heard(sit: Sit) -> None:
+    """Mutants: Day 0 begins with a power-on that nobody can carry out; a node that is heard waits on."""
+    terminal = sit(Kind.none, phase=Phase.registered, pool="")
+    drive = terminal.drive
+    drive.wait(hours=1)
+    assert drive.node("a").phase is Phase.onboard
+    terminal.obey("hostler node certify a --reason …")
+    terminal.walk_to_production()
