@@ -14,7 +14,7 @@ from hostler.core.state.operations import (
     AnyAct,
     LocateOn,
     PowerOn,
-    ReplaceInstance,
+    ReplaceMachine,
     RestartNode,
     SetBootNetwork,
     SwitchOff,
@@ -84,9 +84,9 @@ async def test_what_takes_longer_is_waited_for_and_what_never_came_was_not_done(
 
 async def test_another_instance_is_named_or_nothing_was_done(there: Cloud) -> None:
     """Mutant: a replacement without an instance is done."""
-    assert (await perform(there, ReplaceInstance())).result == "failed"
+    assert (await perform(there, ReplaceMachine())).result == "failed"
     there.set(new={"instance": "i-2", "serial": "SN2", "hostname": "w1", "macs": ["52:54:00:00:00:01"]})
-    told = await perform(there, ReplaceInstance(), "n1-o2")
+    told = await perform(there, ReplaceMachine(), "n1-o2")
     assert (told.result, told.facts) == (
         "done",
         {"instance": "i-2", "hostname": "w1", "serial": "SN2", "macs": "52:54:00:00:00:01"},

@@ -17,6 +17,7 @@ from hostler.agent.node_operations import NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state import events as e
 from hostler.core.state.gate_expectation import Expected
+from hostler.core.state.live_state import AgentAbilities
 from hostler.core.state.model import Assignment, CheckResult, Node, Operation, Outcome, Verdict
 from hostler.core.state.operations import RunChecks
 from hostler.core.state.pass_rules import PassRules
@@ -127,7 +128,7 @@ class World:
         async def look() -> None:
             work = StandaloneWork()
             while True:
-                cell.heartbeat("n1", self.agent.machine.boot_id(), ("gate", "idle"))
+                cell.heartbeat("n1", self.agent.machine.boot_id(), AgentAbilities(("gate", "idle")))
                 for news in work.news(cell.view, cell.live):
                     cell.tell(news)
                 await asyncio.sleep(TURN_S)

@@ -14,7 +14,7 @@ ERRAND = Errand(CloseTicket(), "t1", "erik", "looked at")
 
 
 def asked(world: World, until_s: float) -> list[IntentAsked]:
-    """What has been asked until then."""
+    """Requests until then."""
     while (due := world.clock.next()) is not None and (due - world.clock.start).total_seconds() <= until_s:
         world.clock.turn()
     return [one for one in world.site.inbox if isinstance(one, IntentAsked)]

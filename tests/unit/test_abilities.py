@@ -136,7 +136,7 @@ def test_a_provider_stands_for_a_bmc_that_is_not_there_and_for_an_agent_that_is_
         found = ability(context, drive.fleet.nodes[node], kind)
         return found.answer, found.silent
 
-    assert of("r", "power_off") == of("r", "replace_instance") == of("r", "reboot") == (Answer.unknown, False)
+    assert of("r", "power_off") == of("r", "replace_machine") == of("r", "reboot") == (Answer.unknown, False)
     assert of("o", "power_off") == (Answer.cannot, False)
-    assert of("n", "replace_instance") == (Answer.cannot, False)
+    assert of("n", "replace_machine") == (Answer.cannot, False)
     assert of("n", "reboot") == (Answer.unknown, True)

@@ -159,7 +159,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
 
 
 def _cluster_work(kubernetes: Sequence[Watched], cell: Cell, name: str) -> Iterator[Turn]:
-    """What goes on in the clusters while this controller is the active one: requests, marks, tidying, presence."""
+    """Work in the clusters while this controller is the active one: requests, marks, tidying, presence."""
     for one in kubernetes:
         yield one.marker(lambda: cell.view).run
         yield one.requester(lambda: cell.view, cell.ask).run

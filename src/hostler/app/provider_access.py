@@ -39,7 +39,7 @@ def read_providers(data: Path, secrets: Secrets) -> Providers:
 
 
 def _problem(name: str, access: ProviderAccess) -> str:
-    """What is wrong with one entry, "" where nothing is."""
+    """The problem of one entry, "" where it has none."""
     if not _NAME.fullmatch(name):
         return "its name is not 1 to 31 small letters, digits and '-'"
     if not access.secret:

@@ -24,7 +24,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.live_state import OFF, ON
 from hostler.core.state.model import Node, Observation, Operation, Outcome
-from hostler.core.state.operations import Evict, ReplaceInstance
+from hostler.core.state.operations import Evict, ReplaceMachine
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
 
@@ -113,7 +113,7 @@ def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome
 
 
 def _done(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
-    if isinstance(operation.act, ReplaceInstance):
+    if isinstance(operation.act, ReplaceMachine):
         return _replaced(context, node, operation, outcome)
     extra: list[e.Event] = [*evidence_keeping.kept(context, node, operation, outcome)]
     extra.extend(certified(context, node, operation, outcome))

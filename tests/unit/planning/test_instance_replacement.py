@@ -11,7 +11,7 @@ from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
 from hostler.core.state.live_state import Fellow, Release
 from hostler.core.state.model import Node, Outcome, Phase
-from hostler.core.state.operations import ReplaceInstance
+from hostler.core.state.operations import ReplaceMachine
 from hostler.core.state.provider import instance_of
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
@@ -43,7 +43,7 @@ def test_the_new_instance_is_a_node_of_its_own_and_the_old_one_is_retired() -> N
     drive = a_drive(rented())
     told = drive.ask("replace-instance", "a")
     assert (told.granted, "i-1" in told.text) == (True, True)
-    assert drive.node("a").aside.act == ReplaceInstance()  # type: ignore[union-attr]
+    assert drive.node("a").aside.act == ReplaceMachine()  # type: ignore[union-attr]
     answered(drive, "done", **NEW)
     (new,) = drive.fleet.nodes.values()
     assert ("a" in drive.fleet.retired, new.id != "a", new.provisioner, new.sku) == (True, True, "provider", "h100")
@@ -108,4 +108,4 @@ def test_a_pause_holds_it_up() -> None:
     assert drive.operations("a") == []
     assert drive.ask("resume", "fleet").granted
     drive.wait(minutes=11)
-    assert drive.operations("a") == ["replace_instance"]
+    assert drive.operations("a") == ["replace_machine"]

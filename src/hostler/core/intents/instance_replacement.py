@@ -4,16 +4,15 @@ from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalErr
 from hostler.core.intents.registration import NodeSpec, register
 from hostler.core.planning.outcomes import change_phase, gone
 from hostler.core.state import events as e
-from hostler.core.state.assets import PROVIDER
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import OWNER, Facts, Node, Phase
-from hostler.core.state.operations import ReplaceInstance as ReplaceAct
-from hostler.core.state.provider import Instance, instance_of
+from hostler.core.state.operations import ReplaceMachine
+from hostler.core.state.provider import PROVIDER, Instance, instance_of
 from hostler.core.state.rma_cases import CaseResult
-from hostler.core.state.verbs.machine_work import OrderReplacement
+from hostler.core.state.verbs.machine_work import ReplaceInstance
 
 
-def replace_instance(ask: Ask[OrderReplacement]) -> Granted:
+def replace_instance(ask: Ask[ReplaceInstance]) -> Granted:
     """The provider is asked once the guards let it; nothing of the node is changed before it names the new instance."""
     node = node_of(ask)
     instance = instance_of(node)
@@ -30,7 +29,7 @@ def replace_instance(ask: Ask[OrderReplacement]) -> Granted:
     work = node.machine_work
     if work is not None and work.state in ("asked", "begun"):
         raise RefusalError(f"{node.id}: {work.act.kind} is {work.state}; wait for it")
-    asked = e.MachineWorkAsked(node.id, ask.intent.person, ask.intent.reason[:500], ReplaceAct())
+    asked = e.MachineWorkAsked(node.id, ask.intent.person, ask.intent.reason[:500], ReplaceMachine())
     return f"provider {instance.provider} is asked for another instance in the place of {instance.id}", (asked,)
 
 
@@ -73,4 +72,4 @@ def _spec(node: Node, after: Instance, facts: Facts) -> NodeSpec:
     )
 
 
-HANDLERS: Handlers = {OrderReplacement: Handler(replace_instance)}
+HANDLERS: Handlers = {ReplaceInstance: Handler(replace_instance)}

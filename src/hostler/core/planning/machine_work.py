@@ -12,7 +12,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.model import ActClass, Node
-from hostler.core.state.operations import ReplaceInstance
+from hostler.core.state.operations import ReplaceMachine
 
 
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
@@ -32,6 +32,6 @@ def _work(context: DecisionContext, node: Node) -> Act | Wait | datetime | None:
 
 def _is_busy(node: Node, work: MachineWork) -> bool:
     """Whether something else is under way: at the BMC, by which a provisioner works, or on a provider's machine."""
-    if isinstance(work.act, ReplaceInstance):
+    if isinstance(work.act, ReplaceMachine):
         return bool(node.under_way)
     return bmc_logins.cannot_begin(node)

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine, ReplaceInstance
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine, ReplaceMachine
 
-KINDS = ("inspect_machine", "deploy_image", "clean_machine", "replace_instance")
+KINDS = ("inspect_machine", "deploy_image", "clean_machine", "replace_machine")
 """Kinds of operation, and names of their recipes."""
 PROVISIONER = "ironic"
 
@@ -17,7 +17,7 @@ class MachineWork(Struct, frozen=True):
     `told` is what an inspection found, name → value. It is tried once: what failed is a person's.
     """
 
-    act: InspectMachine | DeployImage | CleanMachine | ReplaceInstance
+    act: InspectMachine | DeployImage | CleanMachine | ReplaceMachine
     by: str
     why: str
     asked_at: datetime

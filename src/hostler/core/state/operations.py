@@ -220,7 +220,7 @@ class CleanMachine(OperationAct, frozen=True):
 # the provider that owns the machine
 
 
-class ReplaceInstance(OperationAct, frozen=True):
+class ReplaceMachine(OperationAct, frozen=True):
     """Has the provider give another instance for this one, which it takes back."""
 
 
@@ -510,7 +510,7 @@ AnyAct = (
     | InspectMachine
     | DeployImage
     | CleanMachine
-    | ReplaceInstance
+    | ReplaceMachine
     | CollectEvidence
     | BugReport
     | DiscoverFabric

@@ -151,7 +151,7 @@ OPERATIONS: dict[str, OperationKind] = {
         _row(op.CleanMachine, "provisioner", "Ironic has it manageable, cleaned since", aside=True),
         # the provider that owns the machine carries out each request once
         _row(
-            op.ReplaceInstance,
+            op.ReplaceMachine,
             "provider",
             "the provider's word on this request names the new instance",
             repeatable=False,

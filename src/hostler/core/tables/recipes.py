@@ -164,7 +164,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("deploy_image", (StepRow(op.DeployImage("", ""), 2 * 3600),)),
         Recipe("clean_machine", (StepRow(op.CleanMachine(()), DAY_S),)),
         # of a machine that its provider owns, in the place of a return to a vendor
-        Recipe("replace_instance", (StepRow(op.ReplaceInstance(), 4 * 3600),)),
+        Recipe("replace_machine", (StepRow(op.ReplaceMachine(), 4 * 3600),)),
         # protection and easing
         Recipe("protective_power_off", (_DARK,), ActClass.protective, disruptive=True, rules=_NOTHING),
         Recipe("power_off", (StepRow(op.SwitchOff(), 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hostler.core.state.provider import MaintenanceNotice
 from hostler.drivers.provider import wire
-from hostler.drivers.provider.wire import ProviderAnswer, ProviderRequest
+from hostler.drivers.provider.wire import ContractAnswer, ProviderRequest
 from hostler.drivers.target_http import HttpAnswer, NetworkLimits, host_of, post, retry_after_s, said
 from hostler.ports import BusyTargetError, LoginRefusedError, RefusedError, Secrets, UnreachableError
 
@@ -50,7 +50,7 @@ class Providers:
         """Maintenance that the provider has scheduled. Raises PortError."""
         return (await self.ask(ProviderRequest(wire.CONTRACT, "notices", name))).notices
 
-    async def ask(self, asked: ProviderRequest) -> ProviderAnswer:
+    async def ask(self, asked: ProviderRequest) -> ContractAnswer:
         """Send one question once. Raises RefusedError, and UnreachableError where it may have been carried out."""
         access = self._access.get(asked.provider)
         if access is None:

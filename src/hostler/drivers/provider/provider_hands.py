@@ -12,12 +12,12 @@ from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.core.state.provider import Instance, has_provider_alone, instance_of
 from hostler.drivers.provider import wire
 from hostler.drivers.provider.provider_client import Providers
-from hostler.drivers.provider.wire import Action, ProviderAnswer, ProviderRequest
+from hostler.drivers.provider.wire import Action, ContractAnswer, ProviderRequest
 from hostler.ports import OperationDriver, RefusedError
 
 _POWER: dict[str, tuple[Action, str]] = {"power_on": ("power_on", "on"), "power_off": ("power_off", "off")}
 _SET_BOOT = "set_boot_network"
-REPLACE = "replace_instance"
+REPLACE = "replace_machine"
 REBOOT: Literal["reboot"] = "reboot"
 
 
@@ -58,7 +58,7 @@ class ProviderReboot:
     `heard` tells whether the node's agent is heard now.
     """
 
-    kinds = frozenset({REBOOT})
+    kinds: frozenset[str] = frozenset({REBOOT})
 
     def __init__(self, behind: OperationDriver, providers: Providers, heard: Callable[[str], bool]) -> None:
         self._behind = behind
@@ -114,8 +114,8 @@ def _demand_instance(node: Node) -> Instance:
     return instance
 
 
-def _shown(operation: Operation, told: ProviderAnswer) -> Outcome:
-    """What the answer means for power or a replacement: done is said where the provider shows the effect."""
+def _shown(operation: Operation, told: ContractAnswer) -> Outcome:
+    """The outcome for power or a replacement: done where the provider shows the effect."""
     if operation.kind == REPLACE:
         new = told.replacement
         if told.state == "done" and (new is None or not new.instance):
@@ -135,7 +135,7 @@ def _shown(operation: Operation, told: ProviderAnswer) -> Outcome:
     return _outcome(operation, _RESULTS[told.state], told.detail)
 
 
-def _rebooted(operation: Operation, told: ProviderAnswer) -> Outcome:
+def _rebooted(operation: Operation, told: ContractAnswer) -> Outcome:
     """A reboot that the provider says is done has been asked for: the wait for another boot proves it."""
     return _outcome(operation, _RESULTS[told.state], told.detail)
 

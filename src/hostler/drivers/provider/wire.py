@@ -54,7 +54,7 @@ class Replacement(Struct, frozen=True):
     macs: tuple[str, ...] = ()
 
 
-class ProviderAnswer(Struct, frozen=True):
+class ContractAnswer(Struct, frozen=True):
     """An answer. `state` is that of the request: done, running, refused, failed, or unknown (never heard of it).
 
     `power` is on, off or "" (not known), as the provider sees the instance now.
@@ -76,13 +76,13 @@ def letter(asked: ProviderRequest, url: str, fields: Mapping[str, str], now_s: i
     return Letter(url, body, headers)
 
 
-def answer(body: bytes) -> ProviderAnswer:
+def answer(body: bytes) -> ContractAnswer:
     """An answer as the contract has it, its texts cut. Raises ProviderWireError."""
     try:
         version = msgspec.json.decode(body, type=_Version).version
         if version != CONTRACT:
             raise ProviderWireError(f"it answers by version {version} of the contract, this Hostler speaks {CONTRACT}")
-        found = msgspec.json.decode(body, type=ProviderAnswer)
+        found = msgspec.json.decode(body, type=ContractAnswer)
     except UNREADABLE as error:
         raise ProviderWireError(f"its answer is not one of the contract: {str(error)[:TEXT_MAX]}") from error
     if len(found.notices) > NOTICES_MOST:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.state.events.row import EventRow, EventRows, node_of, of_node
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.machine_work import MachineWork
-from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine, ReplaceInstance
+from hostler.core.state.operations import CleanMachine, DeployImage, InspectMachine, ReplaceMachine
 
 
 class MachineWorkAsked(Struct, frozen=True, tag="machine_work_asked"):
@@ -17,7 +17,7 @@ class MachineWorkAsked(Struct, frozen=True, tag="machine_work_asked"):
     node: str
     by: str
     why: str
-    act: InspectMachine | DeployImage | CleanMachine | ReplaceInstance
+    act: InspectMachine | DeployImage | CleanMachine | ReplaceMachine
 
 
 class InstanceReplaced(Struct, frozen=True, tag="instance_replaced"):

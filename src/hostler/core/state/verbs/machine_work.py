@@ -32,7 +32,7 @@ class Clean(Verb, frozen=True):
     ]
 
 
-class OrderReplacement(Verb, frozen=True, tag="replace-instance"):
+class ReplaceInstance(Verb, frozen=True):
     """Have the provider that owns it give another instance for a node that is sent to its vendor."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.repair)
