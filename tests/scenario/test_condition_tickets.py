@@ -30,7 +30,6 @@ WITHOUT = {
     "check.failed": "the ladder follows",
     "check.inconclusive": "its own ticket asks (kind check)",
     "node.unsanitised": "its own ticket asks (kind check)",
-    "inventory.claimed_twice": "a claim is anybody's word",
     "gpu.spare_rows_spent": "nothing can be done before a row fails",
     "trend.drift": "a forecast: its node is checked first, and a check that fails asks",
     "reading.missing": "nobody knows whether anything is wrong",

@@ -40,7 +40,9 @@ def test_a_claim_alone_moves_no_part_and_is_a_condition_on_both_nodes() -> None:
     assert {part.slot: part.serial for part in drive.fleet.parts.of("b")}["gpu7"].startswith("gpu7@")
     drive.wait(days=2)
     assert drive.plans() == []
-    assert drive.events(e.TicketOpened) == []
+    assert [(one.ticket.fault, one.ticket.owner) for one in drive.events(e.TicketOpened)] == [
+        ("inventory.claimed_twice", "operator")
+    ], "one for the part, and nobody is convicted"
 
 
 def test_the_holder_s_own_inventory_does_not_lose_the_part_and_repeats_are_no_news() -> None:

@@ -21,6 +21,11 @@ def reasons(value: Any, _now: datetime) -> str:
     return "; ".join(f"{one['state']} {_why(one)} {hours(one['seconds'])}" for one in told)
 
 
+def waits(value: Any, _now: datetime) -> str:
+    """Waits of the stay, by what waited and for which kind of reason, with their hours."""
+    return "; ".join(f"{one['what']} for {one['reason']} {hours(one['seconds'])}" for one in value or ())
+
+
 def _why(cause: dict[str, Any]) -> str:
     return f"({' '.join(filter(None, (cause['kind'], cause['condition'])))})"
 
@@ -36,6 +41,7 @@ STATEMENT = View(
         Column("HOURS", "had_s", hours),
         *(Column(state.upper(), f"{state}_s", hours) for state in STATES),
         Column("BECAUSE", "causes", reasons),
+        Column("WAITED", "waited", waits, wide=True),
         *(
             Column(f"AWAY: {kind.upper()}", f"away_by.{kind}", hours, wide=True)
             for kind in ("repair", "maintenance", "firmware", "test", "person", "handover", "unknown")

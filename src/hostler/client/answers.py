@@ -242,11 +242,20 @@ class CauseRow(Struct, frozen=True):
     seconds: int
 
 
+class WaitedRow(Struct, frozen=True):
+    """Seconds in which something (`what`) waited on a node, by the kind of its first reason."""
+
+    what: str
+    reason: str
+    seconds: int
+
+
 class StatementRow(Struct, frozen=True):
     """A stay of a node in a tenant's pool within a month, in whole seconds, which sum to `had_s`.
 
     `degraded_s`: in service with a condition that says so. `away_by`: seconds of `away_s` by repair, maintenance,
     firmware, test, person, handover and unknown. `unknown_s`: nobody could tell, or its records are gone.
+    `waited`: what waited meanwhile, for what kind of reason and how long; it is no part of the sum.
     """
 
     node: str
@@ -261,6 +270,7 @@ class StatementRow(Struct, frozen=True):
     unknown_s: int
     away_by: dict[str, int]
     causes: tuple[CauseRow, ...]
+    waited: tuple[WaitedRow, ...] = ()
 
 
 class IncidentRow(Struct, frozen=True):

@@ -47,7 +47,7 @@ def told(node: Node, answer: Wait | Rest, now: datetime, *, swept: bool = False)
         return None  # its own operation: the node shows that itself
     waiting = node.waiting
     if waiting is None or waiting.what != answer.what:
-        return Waiting(answer.what, now, answer.blockers, answer.urgent, now)
+        return Waiting(answer.what, now, answer.blockers, answer.urgent, now, in_hands=answer.in_hands)
     fresh = _retold(waiting, answer, now)
     late = waiting.changes >= TOLD_AT_ONCE or _names(waiting) <= _names(fresh)
     return waiting if swept and late else fresh  # what is only told late is told by the clock: a sweep finds nothing
@@ -56,7 +56,7 @@ def told(node: Node, answer: Wait | Rest, now: datetime, *, swept: bool = False)
 TOLD_AT_ONCE = 6
 """So many changes of what one wait waits for are told as they come."""
 TOLD_EVERY = timedelta(minutes=15)
-TOLD_ALONE_EVERY = timedelta(hours=1)
+TOLD_ALONE_EVERY = timedelta(hours=3)
 """How seldom a node that waits by turns for one and for another is told to wait for fewer of them."""
 TURNS_MOST = 8
 
@@ -79,7 +79,9 @@ def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
     if turns:
         before = (b for b in waiting.blockers if (b.kind, b.name) not in fresh)
         blockers = (*blockers, *before)[:TURNS_MOST]
-    return Waiting(answer.what, waiting.since, blockers, answer.urgent, now, waiting.changes + 1, turns)
+    return Waiting(
+        answer.what, waiting.since, blockers, answer.urgent, now, waiting.changes + 1, turns, answer.in_hands
+    )
 
 
 def told_again_at(waiting: Waiting | None) -> Iterator[datetime]:
@@ -131,8 +133,8 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             yield from fleet.index.members(f"pool:{pool}")
         case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
             yield from _of_configuration(fleet)
-        case e.TicketClosed():
-            yield from fleet.index.members("lit")
+        case e.TicketClosed(ticket=ticket):
+            yield from (*fleet.index.members("lit"), *fleet.index.members(f"asked:{ticket}"))
         case e.BitsDisputed(golden=golden):
             yield from golden.wanted
         case e.FabricRegistered(fabric=Fabric(name=name)) | e.FabricRemoved(fabric=name):

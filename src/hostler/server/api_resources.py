@@ -25,7 +25,7 @@ from hostler.core.state.customer_workloads import Workload
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Event, Record, name_of
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.health import is_healthy
+from hostler.core.state.health import is_healthy, is_serving
 from hostler.core.state.light import Light
 from hostler.core.state.model import Hold, Node, Part
 from hostler.server.rows import row_of
@@ -136,6 +136,7 @@ def waiting_row(fleet: Fleet, node: Node, now: datetime) -> WaitingRow:
     waiting = node.waiting
     assert waiting is not None, "asked only of nodes that wait"
     gpus = _gpus(fleet, node)
+    lost = 0.0 if waiting.in_hands and is_serving(node) else hours(now - waiting.since)
     return WaitingRow(
         node=node.id,
         what=waiting.what,
@@ -145,7 +146,7 @@ def waiting_row(fleet: Fleet, node: Node, now: datetime) -> WaitingRow:
         blockers=tuple(b.text for b in waiting.blockers),
         ends_when=tuple(b.ends_when for b in waiting.blockers),
         gpus=gpus,
-        gpu_hours=None if gpus is None else gpus * hours(now - waiting.since),
+        gpu_hours=None if gpus is None else gpus * lost,
     )
 
 

@@ -40,7 +40,7 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
     rung = ladder_changes_at(context.fleet.policy_of(node), node, context.sure)
     answer = asked_again(context.now, _next(context, node, need), rung)
     answer = idle_checks.beside(context, node, condition_tickets.beside(context, node, answer))
-    answer = cords.beside(context, node, answer)
+    answer = condition_tickets.counted(context, node, cords.beside(context, node, answer))
     answer = standing_still(context, node, need, evidence_keeping.beside(context, node, answer))
     answer = rejoin_guard.beside(context, node, bmc_side_work.beside(context, node, answer))
     doing = node.plan.name if node.plan else node.phase.value

@@ -19,9 +19,9 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, asked_again
+from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Condition, HoldKind, Node, Phase
+from hostler.core.state.model import Blocker, Condition, HoldKind, Node, Phase, Severity
 from hostler.core.tables.conditions import CONDITIONS, ConditionKind
 from hostler.core.tables.conditions.row import HandWork
 from hostler.core.tables.recipe_facts import is_protective
@@ -50,6 +50,40 @@ def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     )
     events = (*kept, *fresh)
     return Act(events) if events else asked_again(context.now, answer, *_moments(context, node))
+
+
+ASKED_MOST = 8
+"""So many tickets of one node are named as what it waits for."""
+
+
+def counted(context: DecisionContext, node: Node, answer: Answer) -> Answer:
+    """The answer; a node at rest waits for the people whom its tickets ask, and so is counted among those that wait.
+
+    Of conditions that many nodes show there is one ticket, and each of these nodes waits for it.
+    """
+    if not isinstance(answer, Rest) or (not node.conditions and context.fleet.index.lacks(f"ticket:{node.id}")):
+        return answer
+    asked = sorted(_asked(context, node).values(), key=lambda one: (one[0].opened, one[0].id))
+    if not asked:
+        return answer
+    blockers = tuple(Blocker("person", ticket.id, text, ends) for ticket, text, ends in asked[:ASKED_MOST])
+    what = asked[0][0].fault if asked[0][0].kind == CONDITION else asked[0][0].action.partition(" ")[0]
+    return Wait(what or asked[0][0].kind, blockers, answer.until, in_hands=True)
+
+
+def _asked(context: DecisionContext, node: Node) -> dict[str, tuple[Ticket, str, str]]:
+    """Open tickets for which the node waits by their ids, with what they say of it and what ends them."""
+    found: dict[str, tuple[Ticket, str, str]] = {}
+    for identity, condition in _wanted(context, node).items():
+        if (ticket := context.fleet.tickets.get(identity)) is not None:
+            hands = _hands(ticket)
+            command = f" ({hands.command.format(node=node.id)})" if hands.command else ""
+            found[identity] = (ticket, f"{_summary(node, condition)} (ticket {identity})", f"{hands.proof}{command}")
+    for ticket in context.fleet.tickets_about(node.id):
+        if ticket.kind not in (CONDITION, "consent"):
+            ends = f"the ticket is closed (hostler ticket close {ticket.id} --reason …)"
+            found[ticket.id] = (ticket, f"{ticket.summary} (ticket {ticket.id})", ends)
+    return found
 
 
 def _moments(context: DecisionContext, node: Node) -> Iterator[datetime]:
@@ -87,11 +121,29 @@ def said_done(context: DecisionContext, ticket: Ticket, person: str, reason: str
 def hands_of(condition: Condition) -> HandWork | None:
     """Work that a person does about the condition, None where its row asks for nobody."""
     kind = CONDITIONS.get(condition.type)
-    return kind.hands if kind is not None else None
+    return work_on(kind) if kind is not None else None
+
+
+def work_on(kind: ConditionKind) -> HandWork | None:
+    """Work of a person on a condition of this kind, None where nobody need come.
+
+    Where the policy has no remedy for a kind that the table leaves to remedies, only a person ends it: the row's own
+    words have to do.
+    """
+    if kind.hands is not None or kind.source == "person":
+        return kind.hands
+    lasts = kind.clears in ("remedy", "operator") and kind.severity >= Severity.warning
+    if not lasts and (kind.clears != "observation" or kind.severity < Severity.degraded):
+        return None
+    proof = "It is no longer shown."
+    command = f"hostler node clear-condition {{node}} --condition {kind.type} --reason …" if lasts else ""
+    if lasts:
+        proof = "A person says that it is over, or asks for a remedy."
+    return HandWork("Nothing.", kind.investigate, proof, owner="operator", last=True, command=command)
 
 
 def _hands(ticket: Ticket) -> HandWork:
-    hands = CONDITIONS[ticket.fault].hands if ticket.fault in CONDITIONS else None
+    hands = work_on(CONDITIONS[ticket.fault]) if ticket.fault in CONDITIONS else None
     return hands or HandWork("", "", "The condition is over.")
 
 
@@ -120,7 +172,10 @@ def _is_for_a_person(context: DecisionContext, node: Node, condition: Condition)
     """Whether no remedy answers it; what powers a node off for its protection leaves the cause to a person."""
     if condition.clears == "age" or condition.remedy or condition.drill:
         return False
-    remedy = rule_for(context.fleet.policy_of(node), condition).remedy
+    policy = context.fleet.policy_of(node)
+    remedy, rule = rule_for(policy, condition).remedy, policy.rules.get(condition.type)
+    if rule is not None and rule.shadow and CONDITIONS[condition.type].hands is None:
+        return False  # on trial: what it would do is told, and nobody is called for it
     return not remedy or is_protective(remedy)
 
 
@@ -223,7 +278,7 @@ def _why(context: DecisionContext, node: Node, ticket: Ticket) -> str:
 
 def _ticket(context: DecisionContext, node: Node, condition: Condition, identity: str) -> Ticket:
     kind = CONDITIONS[condition.type]
-    hands = kind.hands
+    hands = work_on(kind)
     assert hands is not None, "only rows with work for a person are asked for"
     part = context.fleet.parts.get(condition.part) if condition.part else None
     return Ticket(

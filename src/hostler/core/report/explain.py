@@ -3,10 +3,10 @@
 Pure, and content with part of a history: what began before its first record is shown from where it is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from hostler.core.report.explanation_chains import CausalChain, Explanation, OperationStory, Remedy
+from hostler.core.report.explanation_chains import CausalChain, Explanation, OperationStory, Remedy, WaitSpell
 from hostler.core.report.sentences import ROWS, sentence
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
@@ -15,6 +15,9 @@ from hostler.core.state.model import Node
 
 CHAINS_MAX = 50
 NOTES_MAX = 50
+WAITS_MAX = 50
+WAITS_TOLD = 20
+"""So many waits of a chain are told to people, the latest."""
 
 
 def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
@@ -33,6 +36,7 @@ def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
         partial=story.partial,
         checks=node.checks if node else (),
         certificates=node.certificates if node else (),
+        waits=tuple(story.waits()[-WAITS_MAX:]),
     )
 
 
@@ -66,6 +70,7 @@ def text(explanation: Explanation) -> str:
         lines.append(f"  sanitised  {one.drives} drives at {_moment(one.at)}{whose}: certificate {one.digest[:12]}")
     for chain in explanation.chains:
         lines.extend(("", *_told(chain)))
+    lines.extend(_past_waits(explanation.waits))
     if explanation.partial:
         lines.extend(("", "Earlier records are not shown."))
     return "\n".join(lines)
@@ -92,6 +97,7 @@ def _told(chain: CausalChain) -> list[str]:
         lines.extend(f"    {told}" for told in link.shadows)
     if chain.remedy:
         lines.extend(_remedy_told(chain.remedy))
+    lines.extend(_waits_told(chain.waits))
     for act in chain.operations:
         lines.append(f"    {_act_told(act)}")
         lines.extend(f"      {look}" for look in act.looked)
@@ -109,6 +115,26 @@ def _remedy_told(remedy: Remedy) -> list[str]:
     if remedy.approved_by:
         lines.append(f"  approved   by {remedy.approved_by}")
     return lines
+
+
+def _waits_told(waits: Sequence[WaitSpell]) -> Iterator[str]:
+    """Each wait with its reason and length, in their order; the first ones are left out where there are too many."""
+    if len(waits) > WAITS_TOLD:
+        yield f"  waited     {len(waits) - WAITS_TOLD} times before"
+    for spell in waits[-WAITS_TOLD:]:
+        took = f"for {duration(spell.seconds)}" if spell.seconds is not None else "and still waits"
+        turns = "by turns for " if spell.by_turns else ""
+        yield f"  waited     {spell.since:%H:%M:%S} {took}: {turns}{'; '.join(spell.reasons)}"
+
+
+def _past_waits(waits: Sequence[WaitSpell]) -> Iterator[str]:
+    """Waits that are over and belong to no remedy."""
+    past = [spell for spell in waits if spell.until is not None]
+    if past:
+        yield from ("", "Other waits:")
+    for spell in past[-WAITS_TOLD:]:
+        took = duration(spell.seconds or 0)
+        yield f"  {spell.what:<10} {spell.since:%H:%M:%S} for {took}: {'; '.join(spell.reasons)}"
 
 
 def _act_told(act: OperationStory) -> str:

@@ -80,8 +80,26 @@ class PhaseMove(Struct, frozen=True):
     reason: str
 
 
+class WaitSpell(Struct, frozen=True):
+    """A time in which something waited for the same reasons: since when, until when (None: it still does), for what.
+
+    `by_turns`: the reasons came and went, now one of them, now another.
+    """
+
+    what: str
+    since: datetime
+    until: datetime | None
+    seconds: float | None
+    kinds: tuple[str, ...]
+    reasons: tuple[str, ...]
+    by_turns: bool = False
+
+
 class CausalChain(Struct, frozen=True):
-    """One story: what was seen, what it meant, what was done, how it ended. `open` while it goes on."""
+    """One story: what was seen, what it meant, what was done, how it ended. `open` while it goes on.
+
+    `waits` are those of the remedy, before it began and meanwhile, in their order.
+    """
 
     at: datetime
     seq: int
@@ -91,6 +109,7 @@ class CausalChain(Struct, frozen=True):
     remedy: Remedy | None = None
     operations: tuple[OperationStory, ...] = ()
     moves: tuple[PhaseMove, ...] = ()
+    waits: tuple[WaitSpell, ...] = ()
 
 
 class Note(Struct, frozen=True):
@@ -108,7 +127,9 @@ class Explanation(Struct, frozen=True):
     `progress` is where a long check stands, as the node's agent told last; no record holds it. `burn_in` is the burn-in
     under way beside those of its SKU, by the journal, None where none is. `probation`: until when
     the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
-    verdicts, one of each profile. `acts_next`: whose turn it is, None of a node that has left.
+    verdicts, one of each profile.
+    `waits` are those that belong to no chain, the latest last.
+    `acts_next`: whose turn it is, None of a node that has left.
     """
 
     node: str
@@ -124,3 +145,4 @@ class Explanation(Struct, frozen=True):
     certificates: tuple[KeptCertificate, ...] = ()
     burn_in: BurnInStanding | None = None
     acts_next: ActsNext | None = None
+    waits: tuple[WaitSpell, ...] = ()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from hostler.core.diagnose.firmware import FIRMWARE_PREFIX
 from hostler.core.state import events as e
 from hostler.core.state.lane_names import LaneName
+from hostler.core.state.model import Waiting
 from hostler.core.state.operations import FIRMWARE_LOOKS
 
 LANES = get_args(LaneName)
@@ -104,6 +105,7 @@ class _Reading:
                 self._begin(record, "phase", "", node.phase)
             case e.PhaseChanged(before=before, after=after, reason=reason):
                 self._end(record, "phase", "", "", before)
+                self._end(record, "wait", "", "")
                 self._begin(record, "phase", "", after, text=reason)
             case e.NodeAssigned(assignment=serves):
                 self._begin(record, "pool", "", serves.pool, text=serves.tenant)
@@ -123,12 +125,21 @@ class _Reading:
                 self._begin(record, "plan", plan.id, plan.name)
             case e.PlanEnded(plan=name, result=result, reason=reason):
                 self._end(record, "plan", name, result, name, text=reason)
+            case e.WaitingChanged(waiting=waiting):
+                self._waits(record, waiting)
             case e.OperationStarted(operation=operation):
                 self._begin(record, "operation", operation.id, operation.kind)
             case e.OperationFinished(operation=name, kind=kind, result=result, detail=detail):
                 self._end(record, "operation", name, result, kind, text=detail)
             case _:
                 pass
+
+    def _waits(self, record: e.Record, waiting: Waiting | None) -> None:
+        """Read what it waits for now: a changed reason is a span of its own."""
+        self._end(record, "wait", "", "")
+        if waiting is not None:
+            first = waiting.blockers[0].kind if waiting.blockers else ""
+            self._begin(record, "wait", "", waiting.what, state=first, text="; ".join(b.text for b in waiting.blockers))
 
     def _beside(self, record: e.Record) -> None:
         """Read what people do, and moments."""

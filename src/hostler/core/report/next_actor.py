@@ -5,10 +5,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from hostler.core.state.cases import CORDS, Ticket
+from hostler.core.state.cases import CONDITION, CORDS, Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Hold, HoldKind, Node, Phase
 from hostler.core.state.rma_cases import CaseStep
+from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.phases import PHASES
 
 
@@ -162,6 +163,8 @@ def _releases(hold: Hold) -> _Turn:
 
 def _person(fleet: Fleet, node: Node, blocker: Blocker) -> _Turn:
     """The person that a wait names: by the ticket that asks them, by the phase, or by the role in the name."""
+    if (named := fleet.tickets.get(blocker.name)) is not None:
+        return _by_ticket(named)
     asked = (t for t in fleet.tickets_about(node.id) if t.kind in BY_TICKET and t.owner == blocker.name)
     if (ticket := next(asked, None)) is not None:
         return _by_ticket(ticket)
@@ -176,8 +179,17 @@ def _person(fleet: Fleet, node: Node, blocker: Blocker) -> _Turn:
 
 def _by_ticket(ticket: Ticket) -> _Turn:
     """The turn of whom a ticket asks."""
-    row = BY_TICKET.get(ticket.kind, _Turn(NextActor.operator, f"does what ticket {ticket.id} asks for"))
+    row = BY_TICKET.get(ticket.kind) or _Turn(NextActor.operator, _asked_for(ticket))
     return _Turn(NextActor.technician, row.does) if ticket.owner == NextActor.technician else row
+
+
+def _asked_for(ticket: Ticket) -> str:
+    """Work of a condition's ticket in words; of another, which ticket names it."""
+    kind = CONDITIONS.get(ticket.fault) if ticket.kind == CONDITION else None
+    hands = kind.hands if kind is not None else None
+    if hands is None:
+        return f"does what ticket {ticket.id} asks for"
+    return f"sees to {ticket.fault}: {hands.where.rstrip('.')} (ticket {ticket.id})"
 
 
 def _by_case(fleet: Fleet, node: Node) -> _Turn:

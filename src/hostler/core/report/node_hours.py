@@ -9,13 +9,16 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.report.node_standing import HEALTHY, UNRECORDED, Cause, NodeStanding, before
+from hostler.core.report.node_standing import HEALTHY, UNRECORDED, Awaited, Cause, NodeStanding, before
 from hostler.core.state import events as e
 from hostler.core.state.model import Assignment, Node
 
 
 class TenantStay(Struct, frozen=True):
-    """An interval in which a node served a tenant, cut to the period: seconds by cause, which sum to `had_s`."""
+    """An interval in which a node served a tenant, cut to the period: seconds by cause, which sum to `had_s`.
+
+    `waited`: seconds in which something waited on it meanwhile, by what and for which kind of reason.
+    """
 
     node: str
     tenant: str
@@ -23,6 +26,7 @@ class TenantStay(Struct, frozen=True):
     since: datetime
     until: datetime
     spent: tuple[tuple[Cause, int], ...]
+    waited: tuple[tuple[Awaited, int], ...] = ()
 
     @property
     def had_s(self) -> int:
@@ -50,7 +54,7 @@ def stays(
         reading.opens(state.holder, _whole_second(state.holder.since), UNRECORDED)
     for record in ordered:
         state.take(record)
-        reading.turns(_whole_second(record.at), state.holder, state.cause())
+        reading.turns(_whole_second(record.at), state.holder, state.cause(), state.awaited)
     return reading.ended()
 
 
@@ -67,21 +71,23 @@ class _StayReading:
         self._from = self._at = since
         self._cause = HEALTHY
         self._spent: dict[Cause, int] = {}
+        self._awaited: Awaited | None = None
+        self._waited: dict[Awaited, int] = {}
         self._found: list[TenantStay] = []
 
     def opens(self, holder: Assignment, at: datetime, cause: Cause) -> None:
         """Begin a stay."""
-        self._holder, self._cause, self._spent = holder, cause, {}
+        self._holder, self._cause, self._spent, self._waited = holder, cause, {}, {}
         self._from = self._at = self._within(at)
 
-    def turns(self, at: datetime, holder: Assignment | None, cause: Cause) -> None:
-        """Go on to a moment, from which the node is somebody's, or nobody's, in this state."""
+    def turns(self, at: datetime, holder: Assignment | None, cause: Cause, awaited: Awaited | None) -> None:
+        """Go on to a moment, from which the node is somebody's, or nobody's, in this state, and waits for this."""
         self._spend(at)
         if _of(holder) != _of(self._holder):
             self._closes()
             if holder is not None:
                 self.opens(holder, at, cause)
-        self._cause = cause
+        self._cause, self._awaited = cause, awaited
 
     def ended(self) -> list[TenantStay]:
         """The stays, the last of them until the end of the period."""
@@ -94,13 +100,15 @@ class _StayReading:
         if self._holder is not None and at > self._at:
             seconds = int((at - self._at).total_seconds())
             self._spent[self._cause] = self._spent.get(self._cause, 0) + seconds
+            if self._awaited is not None:
+                self._waited[self._awaited] = self._waited.get(self._awaited, 0) + seconds
         self._at = at
 
     def _closes(self) -> None:
         holder, self._holder = self._holder, None
         if holder is not None and self._at > self._from:
-            spent = tuple(sorted(self._spent.items()))
-            self._found.append(TenantStay(self._node, holder.tenant, holder.pool, self._from, self._at, spent))
+            spent, waited = tuple(sorted(self._spent.items())), tuple(sorted(self._waited.items()))
+            self._found.append(TenantStay(self._node, holder.tenant, holder.pool, self._from, self._at, spent, waited))
 
     def _within(self, at: datetime) -> datetime:
         return min(max(at, self._since), self._until)

@@ -32,6 +32,13 @@ class Cause(Struct, frozen=True, order=True):
     condition: str = ""
 
 
+class Awaited(Struct, frozen=True, order=True):
+    """A wait on a node: what waits, and the kind of its first reason (budget, workload, window, person …)."""
+
+    what: str
+    reason: str
+
+
 AWAY = ("repair", "maintenance", "firmware", "test", "person", "handover", "unknown")
 """Kinds of being away."""
 HEALTHY = Cause("healthy")
@@ -53,6 +60,7 @@ class NodeStanding:
         self.cordon: Cause | None = None
         self._gate: Verdict | None = None
         self._unproven: set[str] = set()
+        self.awaited: Awaited | None = None
 
     def cause(self) -> Cause:
         """How the node is, and why."""
@@ -101,8 +109,11 @@ class NodeStanding:
                 self.holder = assignment
             case e.NodeReleased():
                 self.holder, self.cordon = None, None
+            case e.WaitingChanged(waiting=waiting):
+                first = waiting.blockers[0].kind if waiting is not None and waiting.blockers else ""
+                self.awaited = Awaited(waiting.what, first) if waiting is not None else None
             case e.PhaseChanged(after=after):
-                self.phase = after
+                self.phase, self.awaited = after, None
                 self._unproven.discard("hands")
                 self.holder = None if after is Phase.retired else self.holder
             case _:

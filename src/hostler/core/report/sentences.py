@@ -344,10 +344,6 @@ def _waits(event: e.WaitingChanged) -> str:
     return f"{waiting.what} waits: " + "; ".join(b.text for b in waiting.blockers)
 
 
-def _not_told(_story: NodeStory, _record: e.Record, _event: e.WaitingChanged) -> None:
-    """Tell nothing: what the node waits for now is shown from the node, what it once waited for is in the history."""
-
-
 _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.NodeRegistered, _node_registered, NodeStory.registered),
     EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
@@ -395,7 +391,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         e.OperationSettled, lambda event: f"late operation can no longer take effect: {event.detail}", NodeStory.late
     ),
     EventTelling(e.OutcomeLate, _late, NodeStory.late),
-    EventTelling(e.WaitingChanged, _waits, _not_told),
+    EventTelling(e.WaitingChanged, _waits, NodeStory.waited),
     EventTelling(e.BootObserved, lambda event: f"now runs boot {event.boot_id[:13]}"),
     EventTelling(e.ShadowNoted, _shadow_noted, NodeStory.overshadowed),
     EventTelling(

@@ -7,7 +7,15 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.uninvited import UNINVITED
 from hostler.core.diagnose.gate.readings import LOOK
-from hostler.core.report.explanation_chains import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
+from hostler.core.report.explanation_chains import (
+    CausalChain,
+    Link,
+    Note,
+    OperationStory,
+    PhaseMove,
+    Remedy,
+    WaitSpell,
+)
 from hostler.core.state import events as e
 from hostler.core.state import light
 from hostler.core.state.boot_medium import EJECT
@@ -94,8 +102,13 @@ class Course:
         waits = self.plan is not None and self.plan.state == "proposed" and not self.approved_by
         return "proposed" if waits else "running"
 
-    def chain(self) -> CausalChain:
-        """The plan with what led to it and what came of it."""
+    def answers(self, spell: WaitSpell) -> bool:
+        """Whether the wait is this plan's: before it began, for the remedy that it is, or while it ran."""
+        named = self.plan is not None and spell.what in (self.plan.name, self.plan.remedy)
+        return named and (self.ended_at is None or spell.since < self.ended_at)
+
+    def chain(self, waits: tuple[WaitSpell, ...] = ()) -> CausalChain:
+        """The plan with what led to it, what it waited for and what came of it."""
         remedy = self.remedy()
         links = tuple(episode.link() for episode in self.episodes)
         first = min((link.since for link in links), default=self.at)
@@ -103,11 +116,12 @@ class Course:
             at=first,
             seq=self.seq,
             open=self.ended is None,
-            outcome=_outcome(remedy, links, self.moves),
+            outcome=_outcome(remedy, links, self.moves, waits),
             conditions=links,
             remedy=remedy,
             operations=tuple(self.acts.values()),
             moves=tuple(self.moves),
+            waits=waits,
         )
 
 
@@ -126,16 +140,42 @@ class NodeStory:
         self._last: Course | None = None
         self._alone: list[CausalChain] = []
         self._lights: set[str] = set()
+        self._spells: list[WaitSpell] = []
+
+    def waits(self) -> list[WaitSpell]:
+        """Waits that are no plan's: a phase's, a ticket's, or those of a remedy that has not begun yet."""
+        return [spell for spell in self._spells if not any(c.answers(spell) for c in self._courses.values())]
+
+    def _waits_of(self, course: Course) -> tuple[WaitSpell, ...]:
+        """Waits of the plan that no earlier one of the same name has waited already."""
+        courses = self._courses.values()
+        mine = (one for one in self._spells if next((c for c in courses if c.answers(one)), None) is course)
+        return tuple(mine)
 
     def chains(self) -> list[CausalChain]:
         """Plans with what led to them; then conditions that no plan answered, and moves outside any plan."""
         answered = {id(episode) for course in self._courses.values() for episode in course.episodes}
         watched = [_watched(episode) for episode in self._episodes if id(episode) not in answered]
-        return [*(course.chain() for course in self._courses.values()), *watched, *self._alone]
+        planned = [course.chain(self._waits_of(course)) for course in self._courses.values()]
+        return [*planned, *watched, *self._alone]
 
     def note(self, record: e.Record, _event: e.Event) -> None:
         """Tell it beside the chains."""
         self.notes.append(Note(record.at, record.seq, self._say(record.event), record.cause))
+
+    def waited(self, record: e.Record, event: e.WaitingChanged) -> None:
+        """End the wait for what it was for, and begin that for what it is for now."""
+        self._ends_wait(record.at)
+        if (waiting := event.waiting) is not None:
+            kinds, reasons = (tuple(getattr(b, name) for b in waiting.blockers) for name in ("kind", "text"))
+            spell = WaitSpell(waiting.what, record.at, None, None, kinds, reasons, waiting.by_turns)
+            self._spells.append(spell)
+
+    def _ends_wait(self, at: datetime) -> None:
+        if self._spells and self._spells[-1].until is None:
+            spell = self._spells[-1]
+            took = round((at - spell.since).total_seconds(), 3)
+            self._spells[-1] = replace(spell, until=at, seconds=took)
 
     def registered(self, record: e.Record, event: e.NodeRegistered) -> None:
         """Begin with the node's place."""
@@ -259,6 +299,7 @@ class NodeStory:
 
     def moved(self, record: e.Record, event: e.PhaseChanged) -> None:
         """Move the node along the graph, as the end of its last plan or by itself."""
+        self._ends_wait(record.at)
         self.phase = event.after
         move = PhaseMove(record.at, event.before, event.after, event.reason)
         course = self._last
@@ -340,8 +381,8 @@ def _finished(record: e.Record, event: e.OperationFinished, known: OperationStor
     )
 
 
-def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[PhaseMove]) -> str:
-    said = [_how(remedy)]
+def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[PhaseMove], waits: Sequence[WaitSpell] = ()) -> str:
+    said = [_how(remedy, waits)]
     cleared = [link.type for link in links if link.cleared is not None and link.cleared_by == "remedy"]
     if cleared:
         said.append(f"{', '.join(cleared)} cleared")
@@ -349,9 +390,19 @@ def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[PhaseMove]) 
     return "; ".join(said)
 
 
-def _how(remedy: Remedy) -> str:
+def _how(remedy: Remedy, waits: Sequence[WaitSpell]) -> str:
     if remedy.ended is None:
         at = f", step {remedy.index + 1} of {len(remedy.steps)}" if remedy.steps and remedy.state == "running" else ""
         return f"{remedy.name} {remedy.state}{at}"
-    took = f" after {duration((remedy.ended - remedy.recorded).total_seconds())}" if remedy.recorded else ""
+    took = _took(remedy, remedy.ended, waits)
     return f"{remedy.name} {remedy.result}{took}" + (f": {remedy.reason}" if remedy.reason else "")
+
+
+def _took(remedy: Remedy, ended: datetime, waits: Sequence[WaitSpell]) -> str:
+    """How long it took from when it was needed, and how much of that it waited before it began."""
+    if remedy.recorded is None:
+        return ""
+    began = min((remedy.recorded, *(spell.since for spell in waits)))
+    waited_s = (remedy.recorded - began).total_seconds()
+    waited = f", {duration(waited_s)} of it before it began" if waited_s >= 1 else ""
+    return f" after {duration((ended - began).total_seconds())}{waited}"

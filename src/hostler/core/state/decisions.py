@@ -19,13 +19,14 @@ class Wait(Struct, frozen=True):
     """Wait: no step can be taken now, because of these; at `until` the clock alone may change that.
 
     `until` is None where the clock changes nothing: what ends the wait is recorded, observed or told. `urgent`: an
-    immediate remedy waits.
+    immediate remedy waits. `in_hands`: nothing is under way, and tickets ask people.
     """
 
     what: str
     blockers: tuple[Blocker, ...]
     until: datetime | None
     urgent: bool = False
+    in_hands: bool = False
 
 
 class Rest(Struct, frozen=True):

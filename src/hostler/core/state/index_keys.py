@@ -23,13 +23,11 @@ def is_spare(node: Node) -> bool:
 
 
 def is_in_hands(node: Node) -> bool:
-    """Whether a person acts next in its phase: nothing that ends elsewhere lets it go on."""
+    """Whether a person acts next in its phase, or for its tickets: nothing that ends elsewhere lets it go on."""
     waiting = node.waiting
-    return (
-        waiting is not None
-        and waiting.what == node.phase.value
-        and all(blocker.kind == "person" for blocker in waiting.blockers)
-    )
+    if waiting is None or waiting.in_hands:
+        return waiting is not None
+    return waiting.what == node.phase.value and all(blocker.kind == "person" for blocker in waiting.blockers)
 
 
 def is_idle(node: Node) -> bool:
@@ -97,6 +95,7 @@ def index_keys(node: Node) -> tuple[str, ...]:
     "out:POOL" are its members that are not in service. By scope of a budget: "short:" who waits for room, "urgent:"
     immediate remedies that wait for a place there and in other budgets, "next:" there alone; "yields:" plans that may
     give theirs up, "yielding:" plans that do.
+    "asked:TICKET" lists who is at rest and waits for the people whom the ticket asks.
     "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others;
     "group:" who is, or is to be, part of one act on many; "blocked" who waits and may go on because of others.
     """
@@ -178,6 +177,8 @@ def _waiting_keys(node: Node, waiting: Waiting) -> Iterator[str]:
         yield "blocked"
     if any(blocker.kind == "domain" for blocker in waiting.blockers):
         yield "grouped"
+    if waiting.in_hands:
+        yield from (f"asked:{blocker.name}" for blocker in waiting.blockers)
     yield from (f"short:{blocker.name}" for blocker in waiting.blockers if blocker.kind == "budget")
     places = awaited_places(node)
     yield from (f"urgent:{place}" for place in places)

@@ -3,5 +3,17 @@
 from typing import Literal
 
 LaneName = Literal[
-    "phase", "pool", "condition", "plan", "operation", "check", "ticket", "hold", "part", "firmware", "job", "person"
+    "phase",
+    "pool",
+    "condition",
+    "plan",
+    "wait",
+    "operation",
+    "check",
+    "ticket",
+    "hold",
+    "part",
+    "firmware",
+    "job",
+    "person",
 ]

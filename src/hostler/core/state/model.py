@@ -257,7 +257,8 @@ class Waiting(Struct, frozen=True):
 
     `since` is the beginning of the wait, whatever it has waited for since then; `told` is when these blockers were
     recorded, after `changes` others. `by_turns`: the blockers come and go, now one of them, now another. `urgent`: an
-    immediate remedy waits, for which a plan that has disturbed nobody yet gives up its place of a budget.
+    immediate remedy waits, for which a plan that has disturbed nobody yet gives up its place of a budget. `in_hands`:
+    nothing is under way, and open tickets ask people for something; nothing that ends elsewhere lets the node go on.
     """
 
     what: str
@@ -267,6 +268,7 @@ class Waiting(Struct, frozen=True):
     told: datetime | None = None
     changes: int = 0
     by_turns: bool = False
+    in_hands: bool = False
 
 
 class Hold(Struct, frozen=True):

@@ -10,7 +10,7 @@ from litestar import Router, get
 from litestar.params import QueryParameter
 from msgspec import Struct
 
-from hostler.client.answers import CauseRow, StatementRow
+from hostler.client.answers import CauseRow, StatementRow, WaitedRow
 from hostler.core.report.node_hours import TenantStay, stays
 from hostler.core.report.node_standing import AWAY
 from hostler.core.state.events import NodeReleased, Record
@@ -191,6 +191,7 @@ def _row(stay: TenantStay) -> StatementRow:
         unknown_s=stay.seconds("unknown"),
         away_by={kind: stay.seconds("away", kind) for kind in AWAY},
         causes=tuple(CauseRow(cause.state, cause.kind, cause.condition, seconds) for cause, seconds in stay.spent),
+        waited=tuple(WaitedRow(one.what, one.reason, seconds) for one, seconds in stay.waited),
     )
 
 

@@ -2,7 +2,7 @@
 
 from hostler.core.state.cases import DUE_OCCASION
 from hostler.core.state.model import Severity
-from hostler.core.tables.conditions.row import DAY_S, HOUR_S, INVENTORIED, ConditionKind, HandWork, Seen
+from hostler.core.tables.conditions.row import DAY_S, HOUR_S, INVENTORIED, TEN_MINUTES_S, ConditionKind, HandWork, Seen
 
 KINDS: tuple[ConditionKind, ...] = (
     ConditionKind(
@@ -29,7 +29,7 @@ KINDS: tuple[ConditionKind, ...] = (
             "The SKU document, or the empty slots of the node.",
             "The inventory agrees with the SKU.",
             owner="operator",
-            after_s=HOUR_S,
+            after_s=TEN_MINUTES_S,
             proof_s=2 * HOUR_S,
             shared="sku",
         ),
@@ -103,6 +103,16 @@ KINDS: tuple[ConditionKind, ...] = (
         "Which of the two BMCs lists the serial; the number printed on the part. The facts name the other node.",
         source="hostler",
         seen=(INVENTORIED,),
+        hands=HandWork(
+            "Nothing.",
+            "The machine of the two that has the part: its BMC's list, or the number printed on the part.",
+            "One of the two machines no longer shows the part.",
+            owner="operator",
+            after_s=TEN_MINUTES_S,
+            proof_s=2 * HOUR_S,
+            shared="part",
+            command="hostler node get {node} -o wide",
+        ),
     ),
     ConditionKind(
         "inventory.unexpected_serial",

@@ -9,7 +9,7 @@ from hostler.core.state.model import Severity
 
 Clears = Literal["remedy", "observation", "operator", "age"]
 
-HALF_HOUR_S, HOUR_S, DAY_S = 1_800.0, 3_600.0, 86_400.0
+TEN_MINUTES_S, HALF_HOUR_S, HOUR_S, DAY_S = 600.0, 1_800.0, 3_600.0, 86_400.0
 WEEK_S, MONTH_S = 7 * DAY_S, 30 * DAY_S
 
 GPU_POLL_S, DCGM_POLL_S, HOST_POLL_S, PORT_POLL_S, BMC_LOOK_S = 10.0, 30.0, 30.0, 10.0, 10.0
