@@ -13,6 +13,7 @@ from hostler.core.report.node_hours import stays
 from hostler.core.state import events as e
 from hostler.core.state.decisions import Wait
 from hostler.core.state.model import Blocker, HoldKind, Waiting
+from hostler.core.state.ways_out import by_time
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 
@@ -105,7 +106,7 @@ def test_each_reason_is_a_span_of_the_timeline_and_hours_of_the_statement() -> N
 
 
 def wait_for(*names: str) -> Wait:
-    return Wait("reboot", tuple(Blocker("budget", f"pool:{n}", n, "later") for n in names), None)
+    return Wait("reboot", tuple(Blocker("budget", f"pool:{n}", n, by_time("later")) for n in names), None)
 
 
 @pytest.mark.parametrize("reasons", [("ab", "c"), ("a", "b", "c"), ("a", "ab", "b"), tuple("abcdefghijkl")])

@@ -22,6 +22,9 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Condition, HoldKind, Node, Phase, Severity
+from hostler.core.state.verbs.nodes import ClearCondition
+from hostler.core.state.verbs.tickets import CloseTicket
+from hostler.core.state.ways_out import WayOut, by_act, observed
 from hostler.core.tables.conditions import CONDITIONS, ConditionKind
 from hostler.core.tables.conditions.row import HandWork
 from hostler.core.tables.recipe_facts import is_protective
@@ -66,24 +69,35 @@ def counted(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     asked = sorted(_asked(context, node).values(), key=lambda one: (one[0].opened, one[0].id))
     if not asked:
         return answer
-    blockers = tuple(Blocker("person", ticket.id, text, ends) for ticket, text, ends in asked[:ASKED_MOST])
+    blockers = tuple(Blocker("person", ticket.id, text, way) for ticket, text, way in asked[:ASKED_MOST])
     what = asked[0][0].fault if asked[0][0].kind == CONDITION else asked[0][0].action.partition(" ")[0]
     return Wait(what or asked[0][0].kind, blockers, answer.until, in_hands=True)
 
 
-def _asked(context: DecisionContext, node: Node) -> dict[str, tuple[Ticket, str, str]]:
+def _asked(context: DecisionContext, node: Node) -> dict[str, tuple[Ticket, str, WayOut]]:
     """Open tickets for which the node waits by their ids, with what they say of it and what ends them."""
-    found: dict[str, tuple[Ticket, str, str]] = {}
+    found: dict[str, tuple[Ticket, str, WayOut]] = {}
     for identity, condition in _wanted(context, node).items():
         if (ticket := context.fleet.tickets.get(identity)) is not None:
-            hands = _hands(ticket)
-            command = f" ({hands.command.format(node=node.id)})" if hands.command else ""
-            found[identity] = (ticket, f"{_summary(node, condition)} (ticket {identity})", f"{hands.proof}{command}")
+            found[identity] = (
+                ticket,
+                f"{_summary(node, condition)} (ticket {identity})",
+                _way(node, condition, ticket),
+            )
     for ticket in context.fleet.tickets_about(node.id):
         if ticket.kind not in (CONDITION, "consent"):
-            ends = f"the ticket is closed (hostler ticket close {ticket.id} --reason …)"
-            found[ticket.id] = (ticket, f"{ticket.summary} (ticket {ticket.id})", ends)
+            closed = by_act(CloseTicket(), ticket.id, "the ticket is closed")
+            found[ticket.id] = (ticket, f"{ticket.summary} (ticket {ticket.id})", closed)
     return found
+
+
+def _way(node: Node, condition: Condition, ticket: Ticket) -> WayOut:
+    """What ends the wait for the condition's ticket: a person's word where nothing else does, else what is seen."""
+    hands = _hands(ticket)
+    if condition.clears != "observation":
+        return by_act(ClearCondition(condition.id), node.id, "a person says that it is over")
+    command = f" ({hands.command.format(node=node.id)})" if hands.command else ""
+    return observed(f"{hands.proof[:1].lower()}{hands.proof[1:].rstrip('.')}{command}", "site")
 
 
 def _moments(context: DecisionContext, node: Node) -> Iterator[datetime]:
