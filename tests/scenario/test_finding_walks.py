@@ -1,5 +1,7 @@
 """One ticket for a rack's findings: in the order of the way, none asked for twice, closed by what validations find."""
 
+from msgspec.structs import replace
+
 from hostler.controller.inputs import FabricSeen
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.state.cases import Ticket
@@ -186,3 +188,26 @@ def repair(cell: FabricCell, *hosts: str) -> None:
     for port, far in a_fabric(3).links.items():
         if port.device in hosts:
             cell.cables.join(port, far)
+
+
+def test_a_stop_whose_finding_has_become_part_of_another_is_proved_with_that_one() -> None:
+    """Mutants: the stop counts as repaired when its finding is closed; the walk ends with it."""
+    cell = a_hall()
+    cell.look()
+    assert cell.drive.ask("walk-findings", NAME, rack="r01").granted
+    report, (first, *others) = cell.report(), walk_of(cell).walk
+    gone = next(case for case in cell.cases if case.id == first.finding)
+    assert cell.drive.ask("close-ticket", gone.ticket).granted, "nobody is asked for it now: the other one goes on"
+    heir = next(case for case in cell.cases if case.finding.kind == "swapped")
+    by_key = {finding.key: finding for finding in report.findings}
+    lost = by_key.pop(gone.finding.key)
+    by_key[heir.finding.key] = replace(heir.finding, ports=(*heir.finding.ports, *lost.ports))
+    cell.tell(report, *by_key.values())
+    assert gone.id not in cell.drive.fleet.fabric_cases
+    stop = walk_of(cell).walk[0]
+    assert (stop.finding, stop.proved) == (heir.id, None)
+    cell.tell(report)
+    cell.tell(report)
+    assert cell.cases == []
+    assert not any(ticket.kind == "cabling_walk" for ticket in cell.drive.fleet.tickets.values())
+    assert others
