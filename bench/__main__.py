@@ -1,8 +1,9 @@
-"""Runs every benchmark and prints its figures: `python -m bench [NAME …]`."""
+"""Runs every benchmark and prints its figures: `python -m bench [NAME …] [--OPTION …]`."""
 
 import importlib
 import pkgutil
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 
@@ -15,8 +16,9 @@ def main() -> None:
         for m in pkgutil.iter_modules(here)
         if m.name not in ("__main__", "bmcs", "bringup_machines", "figures", "posts", "served_cluster")
     ]
-    program, *names = sys.argv
-    sys.argv = [program]  # a benchmark that is run by itself takes arguments of its own
+    program, *words = sys.argv
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    sys.argv = [program, *words[len(names) :]]  # options are the benchmark's own
     for name in names or found:
         result = importlib.import_module(f"bench.{name}").main()
         if result is not None:

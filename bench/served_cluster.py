@@ -7,9 +7,10 @@ the machine's cores. `BENCH_NODES` (5,000) sets the size.
 
 import asyncio
 import os
+import re
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -29,6 +30,8 @@ AT_ONCE = 50
 CONNECTIONS = 200
 HEARTBEAT_S = 15.0
 """Real agents say every five seconds that they live; this client shares the cores with what is measured."""
+BEATS_PER_S = 334.0
+"""Heartbeats a second that this client sends at most: of a larger fleet each agent is heard, and missed, less often."""
 PATIENCE_S = 600.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -66,7 +69,7 @@ class Agents:
 
     async def live(self) -> None:
         """Say so, each in its own moment, until cancelled."""
-        loop, period = asyncio.get_running_loop(), HEARTBEAT_S / len(self._tokens)
+        loop, period = asyncio.get_running_loop(), _beat_s(len(self._tokens)) / len(self._tokens)
         due, out = loop.time(), set[asyncio.Task[None]]()
         while True:
             for node in self._tokens:
@@ -128,19 +131,22 @@ class World(Struct):
 
 
 @asynccontextmanager
-async def a_world() -> AsyncIterator[World]:
-    """A cluster whose nodes are all adopted and labelled as in production."""
+async def a_world(nodes: int = NODES, apart: Container[str] = ()) -> AsyncIterator[World]:
+    """A cluster whose nodes are all adopted and labelled as in production.
+
+    Nodes `apart` have agents of their own, which whoever measures begins: their tokens are in `World.cell.fleet`.
+    """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         plane = ControlPlane()
         stack.callback(plane.close)
         admin = await stack.enter_async_context(an_admin(plane))
-        names = [f"n{number:04}" for number in range(NODES)]
+        names = [f"n{number:04}" for number in range(nodes)]
         await admin.space("acme")
         await _each(names, admin.node)
         await _each(names, lambda name: _customer(admin, name))
-        cell = await stack.enter_async_context(_served(folder, plane, admin, names))
-        yield World(plane, admin, cell, names, await _settled(admin))
+        cell = await stack.enter_async_context(_served(folder, plane, admin, names, apart))
+        yield World(plane, admin, cell, names, await _settled(admin, nodes))
 
 
 async def _each(names: Iterable[str], do: Callable[[str], object]) -> None:
@@ -158,13 +164,18 @@ async def _customer(admin: Admin, name: str) -> None:
 
 
 @asynccontextmanager
-async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[str]) -> AsyncIterator[Cell]:
+async def _served(
+    folder: Path, plane: ControlPlane, admin: Admin, names: list[str], apart: Container[str]
+) -> AsyncIterator[Cell]:
     """A served cell that has adopted the nodes, and their agents' heartbeats."""
     given = [f"--cluster=k1={await as_hostler(plane, admin)}"]
-    pools = POOLS.replace("target: 300", f"target: {NODES}")
-    layout = Layout(pools, names, "h100", policy=brakeless(), given=given, connections=CONNECTIONS)
+    pools = POOLS.replace("target: 300", f"target: {len(names)}")
+    silence = f"agent_silence_s: {max(30.0, 2 * _beat_s(len(names))):g}"
+    policy = re.sub(r"agent_silence_s: [\d.]+", silence, brakeless())
+    layout = Layout(pools, names, "h100", policy=policy, given=given, connections=CONNECTIONS)
     async with a_served_fleet(folder, layout) as fleet:
-        agents = Agents(fleet.session, fleet.server, fleet.tokens)
+        played = {name: token for name, token in fleet.tokens.items() if name not in apart}
+        agents = Agents(fleet.session, fleet.server, played)
         living = asyncio.create_task(agents.live())
         await agents.introduce()
         yield Cell(fleet, agents)
@@ -172,12 +183,17 @@ async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[s
         await asyncio.gather(living, return_exceptions=True)
 
 
-async def _settled(admin: Admin) -> float:
+def _beat_s(nodes: int) -> float:
+    """Period of each agent's heartbeats."""
+    return max(HEARTBEAT_S, nodes / BEATS_PER_S)
+
+
+async def _settled(admin: Admin, nodes: int) -> float:
     """Seconds until Hostler's own labels on all nodes say that they are in production."""
     began, marked = time.monotonic(), "/api/v1/nodes?labelSelector=hostler.dev/phase%3Dproduction"
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            if len((await admin.get(marked))["items"]) >= NODES:
+            if len((await admin.get(marked))["items"]) >= nodes:
                 break
             await asyncio.sleep(5.0)
     took_s = time.monotonic() - began
