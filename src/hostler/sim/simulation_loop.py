@@ -231,6 +231,8 @@ class Drive:
         for reply in ready.replies:
             self.world.site.answer(reply)
         if who is self._active:
+            if self.law_checkers is not None:
+                self.law_checkers.committed(who.controller)
             self._wake(who.controller)
             self._snapshot(who.controller)
 

@@ -67,7 +67,7 @@ def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
     doing = theirs.steps[theirs.index].operation
     why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
     text = f"{plan.group.scope} is treated as a whole, and {mate.id} is still at {doing}{why}"
-    return Blocker("domain", mate.id, text[:500], observed(f"{mate.id} has caught up or left the act", "hostler"))
+    return Blocker("domain", mate.id, text[:500], observed(f"{mate.id} has caught up or left the act", "hostler", mate.id))
 
 
 def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
@@ -77,7 +77,7 @@ def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
             "domain",
             mate.id,
             f"the plan of {mate.id} is not undone yet; all members return to service together",
-            observed(f"the plan of {mate.id} is undone", "hostler"),
+            observed(f"the plan of {mate.id} is undone", "hostler", mate.id),
         )
         for mate, theirs in mates(fleet, node)
         if theirs.state == "running"

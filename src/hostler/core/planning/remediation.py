@@ -257,7 +257,7 @@ def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker
             "domain",
             node.id,
             f"{scope} is treated as a whole, and {node.id} is busy with {doing}",
-            observed(f"{doing} is over", "hostler"),
+            observed(f"{doing} is over", "hostler", node.id),
         )
         return
     if lacks_cordon(context.fleet, node):
@@ -267,7 +267,7 @@ def _first(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker
     own = needed(context, node)
     if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
         text = f"{scope} is treated as a whole, and {node.id} first needs {own.remedy} for {own.rule}"
-        yield Blocker("domain", node.id, text, observed(f"{own.remedy} is done", "hostler"))
+        yield Blocker("domain", node.id, text, observed(f"{own.remedy} is done", "hostler", node.id))
 
 
 def _is_proposed(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:

@@ -52,11 +52,13 @@ class ByTime(Struct, frozen=True, tag_field="way", tag="time"):
 class WhenObserved(Struct, frozen=True, tag_field="way", tag="observed"):
     """An observation, and what makes it: agent, bmc, scheduler, network, site, hostler.
 
-    `site` is the world: what people or machines do there without Hostler, and what it then sees of it.
+    `site` is the world: what people or machines do there without Hostler, and what it then sees of it. `of`: the node
+    with which something has to come about first, "" where that is no other node's wait.
     """
 
     text: str
     by: str = ""
+    of: str = ""
 
     @property
     def sentence(self) -> str:
@@ -81,9 +83,9 @@ def by_time(text: str, at: datetime | None = None) -> ByTime:
     return ByTime(text, at)
 
 
-def observed(text: str, by: str = "") -> WhenObserved:
+def observed(text: str, by: str = "", of: str = "") -> WhenObserved:
     """An observation as a way out."""
-    return WhenObserved(text, by)
+    return WhenObserved(text, by, of)
 
 
 def sentence_of(ways: tuple[WayOut, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The nine laws and who watches each. One table."""
+"""The ten laws and who watches each. One table."""
 
 from hostler.sim.checkers.disruption_laws import Budgets, CustomerWork, DoubtIsNotHealth, NamedWaits, OnlyYourOwn
 from hostler.sim.checkers.domain_act_laws import Wholeness
@@ -11,30 +11,32 @@ from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from hostler.sim.checkers.rack_bring_up_laws import RackBringUps
 from hostler.sim.checkers.rack_service_laws import RackService
 from hostler.sim.checkers.rma_triage_laws import Condemned
+from hostler.sim.checkers.way_out_laws import WaysOut
 from hostler.sim.world.world import World
 
 
 def law_checkers(world: World) -> LawCheckers:
-    """A court with a fresh watcher for each of the nine laws."""
+    """A court with a fresh watcher for each of the ten laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
     whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), PolicyLimits()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), CustomerWork()
     networks, racks, bring_ups = Networks(), RackService(), RackBringUps()
+    ways = WaysOut()
     laws = (
-        Law(1, one.record, one.batch, one.batch),
+        Law(1, one.record, one.batch, end=one.batch),
         Law(2, level.record),
-        Law(3, frozen.record, frozen.batch, frozen.batch),
+        Law(3, frozen.record, frozen.batch, end=frozen.batch),
         Law(4, budgets.record),
         Law(4, whole.record, whole.batch),
         Law(4, limits.record, limits.batch),
-        Law(5, waits.record, waits.batch, waits.end),
-        Law(6, own.record, own.batch, own.batch),
+        Law(5, waits.record, waits.batch, end=waits.end),
+        Law(6, own.record, own.batch, end=own.batch),
         Law(7, doubt.record),
         Law(7, condemned.record),
         Law(7, BlameByMeetings().record),
         Law(7, BlameIsAnswered().record),
-        Law(8, ends.record, ends.batch, ends.end),
-        Law(9, work.record, work.batch, work.batch),
+        Law(8, ends.record, ends.batch, end=ends.end),
+        Law(9, work.record, work.batch, end=work.batch),
         Law(9, idle.record, idle.batch),
         Law(7, networks.findings),
         Law(2, networks.tickets),
@@ -48,5 +50,6 @@ def law_checkers(world: World) -> LawCheckers:
         Law(7, bring_ups.truth),
         Law(9, bring_ups.work),
         Law(8, end=bring_ups.end),
+        Law(10, ways.record, committed=ways.committed),
     )
     return LawCheckers(world, laws)

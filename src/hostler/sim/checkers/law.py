@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
+from hostler.controller.loop import Controller
 from hostler.controller.step_output import StepOutput
 from hostler.core.state.events import Record
 from hostler.sim.checkers.journal_reading import JournalReading
@@ -48,16 +49,21 @@ def _nothing_said(_case: LawCase, _record: Record) -> Found:
     return ()
 
 
+def _nothing_tried(_case: LawCase, _controller: Controller) -> Found:
+    return ()
+
+
 class Law(Struct, frozen=True):
     """A law of the house and who watches it.
 
-    `record` is asked before each record enters the book, `batch` when a whole batch has, `end` when the world has
-    been healed and has had its time.
+    `record` is asked before each record enters the book, `batch` when a whole batch has, `committed` once the active
+    controller stands by it, `end` when the world has been healed and has had its time.
     """
 
     number: int
     record: Callable[[LawCase, Record], Found] = _nothing_said
     batch: Callable[[LawCase], Found] = _nothing
+    committed: Callable[[LawCase, Controller], Found] = _nothing_tried
     end: Callable[[LawCase], Found] = _nothing
 
 
@@ -71,6 +77,7 @@ class LawCheckers:
         self._laws = laws
         self._readers = tuple(law for law in laws if law.record is not _nothing_said)
         self._batchers = tuple(law for law in laws if law.batch is not _nothing)
+        self._tryers = tuple(law for law in laws if law.committed is not _nothing_tried)
 
     def hear(self, ready: StepOutput) -> None:
         """A batch has become durable."""
@@ -85,6 +92,11 @@ class LawCheckers:
         self._case.nodes = tuple(nodes)
         for law in self._batchers:
             self._note(law, law.batch(self._case))
+
+    def committed(self, controller: Controller) -> None:
+        """The controller that is active stands by its batch; its state is for looking and for trying alone."""
+        for law in self._tryers:
+            self._note(law, law.committed(self._case, controller))
 
     @property
     def met(self) -> dict[str, int]:
