@@ -38,6 +38,7 @@ from hostler.sim.hostile_worlds import judge
 from tests.simulation import meeting_mutants as meetings
 from tests.simulation import network_mutants as network
 from tests.simulation import rack_mutants as racks
+from tests.simulation import way_out_mutants as ways
 
 SEEDS = 60
 
@@ -532,5 +533,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a unit leaks upon nobody", 4, "has no leak", racks.a_unit_leaks_upon_nobody, racked=True),
     Mutant("a leak is noted nowhere", 4, "counts as sound", racks.leaks_are_noted_nowhere, racked=True),
     Mutant("a dark tray stays dark", 8, "off in the end", racks.a_dark_tray_stays_dark, racked=True),
+    Mutant("a way out is refused", 10, "is refused", ways.a_way_is_refused),
+    Mutant("a way out names a dead hold", 10, "-gone", ways.a_way_names_a_dead_hold),
+    Mutant("a way out names a dead ticket", 10, "is refused: hostler ticket", ways.a_way_names_a_dead_ticket),
+    Mutant("a wait has no way out", 10, "has no way out", ways.a_wait_has_no_way),
+    Mutant("members wait for each other", 10, "leads back", ways.members_wait_for_each_other, taken_whole),
 )
 """Every planted bug; each law has at least one."""

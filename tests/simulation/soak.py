@@ -13,6 +13,7 @@ from multiprocessing import get_context
 import msgspec
 from msgspec import Struct
 
+from hostler.sim.checkers.way_out_laws import PROVED
 from hostler.sim.fault_injection.scenario import worlds_of
 from hostler.sim.hostile_worlds import WorldVerdict
 from hostler.sim.soak import Cuts, Soak, cut, soak
@@ -156,8 +157,10 @@ def _table(report: Report) -> str:
         "\ninjected faults",
         *(f"  {count:>8,}  {kind}" for kind, count in worlds.injected.items()),
         "\nlimits that stopped somebody",
-        *(f"  {count:>8,}  {limit}" for limit, count in worlds.met.items()),
+        *(f"  {count:>8,}  {limit}" for limit, count in worlds.met.items() if limit not in PROVED),
         *(f"  {'NEVER MET':>9}  {limit}" for limit in worlds.unmet),
+        f"\nways out of waits, tried in {worlds.worlds:,} worlds",
+        *(f"  {worlds.met.get(kind, 0):>8,}  {kind}" for kind in PROVED),
         *_of_mutants(report.mutants),
         f"\n{report.wall_s:.0f} s",
     ]

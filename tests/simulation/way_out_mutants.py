@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from hostler.controller import wakeups
-from hostler.core.planning import domain_plans, in_service, remediation, triage_rounds
+from hostler.core.planning import domain_plans, in_service
 from hostler.core.policy import guards
 from hostler.core.state.model import Blocker, Waiting
-from hostler.core.state.ways_out import ByAct, by_act, observed
 from hostler.core.state.verbs.nodes import RmaReturn
+from hostler.core.state.ways_out import ByAct, by_act, observed
 
 
 def a_way_is_refused(patch: pytest.MonkeyPatch) -> None:
@@ -39,8 +39,8 @@ def a_way_names_a_dead_hold(patch: pytest.MonkeyPatch) -> None:
 def a_way_names_a_dead_ticket(patch: pytest.MonkeyPatch) -> None:
     """A person is told to close a ticket that is closed."""
 
-    def waits(what: str, since: Any, blockers: tuple[Blocker, ...]) -> Waiting:
-        return Waiting(what, since, tuple(_dead(one) for one in blockers))
+    def waits(what: str, since: Any, blockers: tuple[Blocker, ...], *rest: Any) -> Waiting:
+        return Waiting(what, since, tuple(_dead(one) for one in blockers), *rest)
 
     patch.setattr(wakeups, "Waiting", waits)
 
@@ -60,11 +60,11 @@ def _is_of_ticket(way: ByAct) -> bool:
 def a_wait_has_no_way(patch: pytest.MonkeyPatch) -> None:
     """Leaves the ways out of the waits for what an operation comes to."""
 
-    def waits(what: str, since: Any, blockers: tuple[Blocker, ...]) -> Waiting:
+    def waits(what: str, since: Any, blockers: tuple[Blocker, ...], *rest: Any) -> Waiting:
         for one in blockers:
             if one.kind == "operation":
                 force_setattr(one, "ways", ())
-        return Waiting(what, since, blockers)
+        return Waiting(what, since, blockers, *rest)
 
     patch.setattr(wakeups, "Waiting", waits)
 

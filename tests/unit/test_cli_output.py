@@ -255,6 +255,8 @@ def test_a_nodes_page_says_what_it_waits_for_and_who_ends_that(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocker = {"text": "job 7 of t runs here", "ends_when": "it ends by itself"}
+    released = {"way": "act", "act": {"verb": "release"}, "target": "h-7", "asks": "operate", "text": "it is released"}
+    held = {"text": "ann holds n1", "ends_when": "…", "ways": [released, {"way": "observed", "text": "it is heard"}]}
     steps = [{"act": {"kind": name}} for name in ("cordon", "drain", "reboot")]
     node = {
         "id": "n1",
@@ -263,7 +265,7 @@ def test_a_nodes_page_says_what_it_waits_for_and_who_ends_that(
         "sku": "h100",
         "position": {"site": "s", "row": "", "rack": "r1"},
         "assignment": {"pool": "train", "tenant": "t"},
-        "waiting": {"what": "drain", "since": "2026-01-01T00:00:00Z", "blockers": [blocker]},
+        "waiting": {"what": "drain", "since": "2026-01-01T00:00:00Z", "blockers": [blocker, held]},
         "plan": {
             "name": "reboot",
             "act_class": "pending",
@@ -283,7 +285,10 @@ def test_a_nodes_page_says_what_it_waits_for_and_who_ends_that(
     api.says("GET /v1/nodes/n1", {"node": node, "hostname": "gpu-1", "power": "on", "agent": {}, "workloads": None})
     assert hostler("node", "get", "n1", "-o", "wide") == ExitCode.ok
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert "job 7 of t runs here (ends when it ends by itself)" in lines
+    assert lines[lines.index("job 7 of t runs here") + 1] == "→ it ends by itself"
+    assert lines[lines.index("ann holds n1") + 1 :][:2] == [
+        '→ it is released: hostler hold release h-7 --reason "…"', "→ when it is heard"
+    ]  # fmt: skip
     assert lines[lines.index("✓ cordon") + 1] == "▸ drain"
     assert "bmc new" in lines
     assert "bmc old" not in lines

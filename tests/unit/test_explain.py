@@ -154,7 +154,7 @@ def test_waiting_is_told_in_the_blockers_words() -> None:
     blocker = Blocker("workload", "job-7", "job-7 of acme may not be interrupted", observed("it ends by itself"))
     told = text(explain([], node(waiting=Waiting("reboot", at(5), (blocker,)))))
     assert "reboot waits since 2026-01-05 12:00:05 UTC:" in told
-    assert "job-7 of acme may not be interrupted (ends when it ends by itself)" in told
+    assert "    job-7 of acme may not be interrupted\n      → it ends by itself" in told
     assert "next" not in told
 
 

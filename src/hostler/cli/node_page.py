@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hostler.cli.list_view import age, clock, field, severity, text_of
+from hostler.cli.way_lines import blocker_lines
 
 Object = dict[str, Any]
 SPARE_ALL_THE_SAME = frozenset({"inventory.claimed_twice", "trend.drift"})
@@ -74,7 +75,7 @@ def _waiting(waiting: Object | None, now: datetime) -> Iterator[str]:
         return
     yield f"  {waiting['what']} waits since {age(waiting['since'], now)} for"
     for blocker in waiting["blockers"]:
-        yield f"    {blocker['text']} (ends when {blocker['ends_when']})"
+        yield from blocker_lines(blocker, "    ")
 
 
 def _plan(node: Object, now: datetime) -> Iterator[str]:

@@ -241,7 +241,9 @@ class Controller:
     def _answer(self, one: inputs.IntentAsked) -> None:
         answer = decide_intent(Ask(self._context, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
-        self._draft.replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
+        self._draft.replies.append(
+            Reply(one.token, answer.granted, answer.text, detail=answer.detail, ways=answer.ways)
+        )
 
     def _observe(self, seen: inputs.Observed) -> None:
         """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation
+from hostler.core.state.ways_out import WayOut
 from hostler.ports import Batch
 
 
@@ -15,13 +16,17 @@ class Send(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """The answer to the input with this token. `acknowledged` is how far the sender's spool is durable."""
+    """The answer to the input with this token. `acknowledged` is how far the sender's spool is durable.
+
+    `ways` are those out of a refusal, as far as they are values.
+    """
 
     token: int
     granted: bool = True
     text: str = ""
     acknowledged: int = 0
     detail: dict[str, str] = {}
+    ways: tuple[WayOut, ...] = ()
 
 
 class StepOutput(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hostler.core.state import input_problems
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.ways_out import WayOut
 from hostler.logs.structured import logger
 from hostler.ports import JournalError
 from hostler.runtime.input_queues import BusyError, StandbyError
@@ -36,7 +37,8 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
     """The body of every answer that is not a success: problem details (RFC 9457) of no type but their status.
 
     `title` is the status's name, `detail` what is wrong. Members of ours: `error`, a code for programs; `instead`, what
-    to do; `problems`, what is wrong with a document; `facts` that programs read.
+    to do; `problems`, what is wrong with a document; `facts` that programs read; `ways` out of a refusal, of which an
+    act is what `POST /v1/intents` takes.
     """
 
     error: str
@@ -46,6 +48,7 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
     instead: str
     problems: tuple[DocumentProblem, ...] = ()
     facts: dict[str, str] = {}
+    ways: tuple[WayOut, ...] = ()
 
 
 def problem_details(

@@ -9,6 +9,7 @@ from hostler.cli.list_commands import show_lines, show_list
 from hostler.cli.node_verbs import command, of_scope, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.rack_columns import RACKS
+from hostler.cli.way_lines import blocker_lines
 from hostler.core.state.scopes import RACK
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.racks import RackBringUp, RackCallOff, RackCertify
@@ -45,7 +46,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     if found["run"]:
         yield f"bring-up is at {row['step'].replace('_', ' ')}, {row['done']} of {row['steps']} steps done"
         for blocker in found["blockers"]:
-            yield f"  waits: {blocker['text']}; until {blocker['ends_when']}"
+            yield from blocker_lines(blocker, "  waits: ")
     if found["ended"] and not found["run"]:
         ended = found["ended"]
         why = f": {ended['why']}" if ended["why"] else ""

@@ -21,6 +21,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
 from hostler.core.state.verbs.nodes import NO_BMC, Rebind
+from hostler.core.state.ways_out import by_act
 
 
 class Demand(Struct, frozen=True):
@@ -158,7 +159,9 @@ def deny(ask: AnyAsk) -> Granted:
     """A second person says no."""
     approval = _the_approval(ask)
     if is_same(approval.intent.person, ask.intent.person):
-        raise RefusalError(f"{ask.intent.person} asked for it; withdraw it instead (hostler approval withdraw)")
+        raise RefusalError(
+            f"{ask.intent.person} asked for it; withdraw it instead", way=by_act(WithdrawRequest(), approval.id)
+        )
     return f"{approval.id} denied", (_ended(approval, "denied", ask.intent.person, ask.intent.reason),)
 
 
@@ -166,7 +169,9 @@ def withdraw(ask: AnyAsk) -> Granted:
     """End an approval that its requester withdraws."""
     approval = _the_approval(ask)
     if not is_same(approval.intent.person, ask.intent.person):
-        raise RefusalError(f"{approval.intent.person} asked for it; deny it instead (hostler approval deny)")
+        raise RefusalError(
+            f"{approval.intent.person} asked for it; deny it instead", way=by_act(DenyRequest(), approval.id)
+        )
     return f"{approval.id} withdrawn", (_ended(approval, "withdrawn", ask.intent.person, ask.intent.reason),)
 
 

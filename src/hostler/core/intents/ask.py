@@ -14,6 +14,7 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.model import Hold, HoldKind, Node, Phase
 from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL, SWITCH, WHOLE_CELL, Scope
 from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.ways_out import OneOrMoreWays, WayOut
 
 REASON_MAX = 500
 NODES_MAX = 4096
@@ -22,20 +23,25 @@ HOLDS_MAX = 32
 
 
 class Answered(Struct, frozen=True):
-    """The answer to an intent, with the events that make it so."""
+    """The answer to an intent, with the events that make it so; `ways` are those out of a refusal."""
 
     granted: bool
     text: str
     events: tuple[e.Event, ...] = ()
     detail: dict[str, str] = {}
+    ways: tuple[WayOut, ...] = ()
 
 
 class RefusalError(Exception):
-    """Why an intent is not granted, and what to do instead; with what is recorded all the same."""
+    """Why an intent is not granted, and what to do instead; with what is recorded all the same.
 
-    def __init__(self, text: str, *events: e.Event) -> None:
+    `way`: the acts, moments or observations after which it would be, where that can be said as values.
+    """
+
+    def __init__(self, text: str, *events: e.Event, way: OneOrMoreWays | None = None) -> None:
         super().__init__(text)
         self.events = events
+        self.ways: tuple[WayOut, ...] = () if way is None else way if isinstance(way, tuple) else (way,)
 
 
 V = TypeVar("V", bound=Verb)

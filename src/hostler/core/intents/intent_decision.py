@@ -77,7 +77,9 @@ def decide_intent(ask: AnyAsk) -> Answered:
     except (RefusalError, InvalidInputError) as refused:
         beside = refused.events if isinstance(refused, RefusalError) else ()
         recorded = _recorded(ask, str(refused), granted=False)
-        return Answered(False, str(refused), () if intent.dry_run else (recorded, *beside), {"intent": intent.id})
+        ways = refused.ways if isinstance(refused, RefusalError) else ()
+        events = () if intent.dry_run else (recorded, *beside)
+        return Answered(False, str(refused), events, {"intent": intent.id}, ways)
     return Answered(True, text, (replace(said, disturbs=needs.nodes), *events), {"intent": intent.id})
 
 

@@ -6,6 +6,7 @@ from hostler.core.intents import own_work
 from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.state import events as e
 from hostler.core.state.verbs.lights import Locate, Unlocate
+from hostler.core.state.ways_out import by_act
 
 
 def locate(ask: Ask[Locate]) -> Granted:
@@ -30,7 +31,10 @@ def unlocate(ask: Ask[Unlocate]) -> Granted:
     node, person = node_of(ask), ask.intent.person
     light = node.light
     if light is None or not (light.wanted or light.given_up):
-        raise RefusalError(f"nobody has asked for {node.id}'s locate LED to be lit: hostler node locate {node.id}")
+        raise RefusalError(
+            f"nobody has asked for {node.id}'s locate LED to be lit: ask for that first",
+            way=by_act(Locate(), node.id, "it is lit"),
+        )
     if light.by != person and not ask.act.shift_lead:
         raise RefusalError(f"{light.by} has {node.id}'s locate LED lit until {light.until:%H:%M} UTC; ask them first")
     return f"{node.id}'s locate LED is to be put out", (e.LightAsked(node.id, person, ask.intent.reason),)

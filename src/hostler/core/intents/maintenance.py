@@ -36,6 +36,7 @@ from hostler.core.state.verbs.maintenance import (
 )
 from hostler.core.state.verbs.remedies import ReturnForMaintenance
 from hostler.core.state.verbs.tickets import SHIFT_H
+from hostler.core.state.ways_out import ByAct, by_act
 from hostler.core.state.windows import Window, WindowAnswer
 from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES
@@ -91,9 +92,9 @@ def start_work(ask: Ask[StartWork]) -> Granted:
         return text, (*claimed, *asked)
     work = ask.context.live.workloads(node) if node.assignment else ()
     if work is None or any(w.work_class is not WorkClass.infrastructure for w in work):
-        raise RefusalError(f"{node.id} is not drained: return it for maintenance first")
+        raise RefusalError(f"{node.id} is not drained: return it for maintenance first", way=_returned(node))
     if node.phase is Phase.production and node.assignment is not None:
-        raise RefusalError(f"{node.id} serves pool {node.pool}: return it for maintenance first")
+        raise RefusalError(f"{node.id} serves pool {node.pool}: return it for maintenance first", way=_returned(node))
     if node.operation is not None or node.settling:
         raise RefusalError(f"{node.id}: an operation is under way or may still take effect; wait for it")
     word = dark_by_word.demand_dark(ask, node)
@@ -204,6 +205,10 @@ def _repaired(ask: Ask[EndWork], node: Node) -> tuple[e.RepairRecorded, ...]:
         return ()
     part = ask.act.part.value if ask.act.part is not None else ""
     return (e.RepairRecorded(node.id, RepairDone(ask.act.did, part, ask.context.now, ask.intent.person)),)
+
+
+def _returned(node: Node) -> ByAct:
+    return by_act(ReturnForMaintenance(), node.id, "it is returned for maintenance")
 
 
 def _window(ask: AnyAsk) -> Nodes:

@@ -12,6 +12,7 @@ from hostler.core.state.model import Node, Phase
 from hostler.core.state.onboarding import INSPECTION_FILES_MOST, NOT_BEGUN, REJECTED, OnboardFile, OnboardTick
 from hostler.core.state.verbs.nodes import Certify
 from hostler.core.state.verbs.onboarding import AddItemFile, FailInspection, TickItem
+from hostler.core.state.ways_out import by_act, observed
 
 NAMED_MOST = 10
 """Items that a refusal names."""
@@ -54,12 +55,14 @@ def certify(ask: Ask[Certify]) -> Granted:
         more = f"; and {len(left) - NAMED_MOST} more" if len(left) > NAMED_MOST else ""
         how = f"`hostler node tick-item {node.id} --item {numbered[left[0]]}`"
         count = f"{len(left)} of {len(items)} items of {node.id}"
-        raise RefusalError(f"{count} are not ticked: {named}{more}. Look at each, then {how}")
+        ticks = by_act(TickItem(numbered[left[0]]), node.id, "each item is looked at and ticked")
+        raise RefusalError(f"{count} are not ticked: {named}{more}. Look at each, then {how}", way=ticks)
     _demand_second_person(ask, node)
     if (open_stage := rack_match.first_open(ask.context.fleet, node, ask.context.now)) is not None:
         rack = node.position.rack or "(none is recorded)"
         look = f"put that right, look with `hostler asset list --rack {rack}`, then certify {node.id}"
-        raise RefusalError(f"rack {rack} is not ready, {open_stage}; {look}")
+        stands = observed(f"rack {rack} stands: {open_stage}", "bmc")
+        raise RefusalError(f"rack {rack} is not ready, {open_stage}; {look}", way=stands)
     person = ask.intent.person
     closed = tuple(
         e.TicketClosed(ticket.id, f"certified: {ask.intent.reason}"[:500], person)

@@ -33,6 +33,7 @@ from hostler.core.state.verbs.remedies import (
     ReturnForMaintenance,
     UpdateFirmware,
 )
+from hostler.core.state.ways_out import by_act
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -44,7 +45,10 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
     group = _group(ask, nodes)
     for node in nodes:
         if isinstance(ask.act, PowerOff) and node.phase is Phase.production:
-            raise RefusalError(f"{node.id} is in production: return it for maintenance first")
+            raise RefusalError(
+                f"{node.id} is in production: return it for maintenance first",
+                way=by_act(ReturnForMaintenance(), node.id, "it is returned for maintenance"),
+            )
         if not isinstance(ask.act, PowerOff) and node.phase is not Phase.production:
             raise RefusalError(f"{node.id} is in phase {node.phase}; {ask.intent.verb} is for nodes in production")
         kept: Facts = {}

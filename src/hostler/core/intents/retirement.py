@@ -9,6 +9,8 @@ from hostler.core.state import events as e
 from hostler.core.state.bmc_login import RETIRE
 from hostler.core.state.model import ActClass, Node, Phase
 from hostler.core.state.verbs.nodes import Retire
+from hostler.core.state.verbs.remedies import ReturnForMaintenance
+from hostler.core.state.ways_out import by_act
 from hostler.core.tables.recipes import RECIPES
 
 RULE = "operator.retire"
@@ -18,7 +20,10 @@ def retire(ask: Ask[Retire]) -> Granted:
     """The BMC's password goes first, where there is one of ours; who cannot wait for it says what is left behind."""
     node, left = node_of(ask), ask.act.credentials_left.strip()
     if node.phase is Phase.production:
-        raise RefusalError(f"{node.id} is in production: return it for maintenance first")
+        raise RefusalError(
+            f"{node.id} is in production: return it for maintenance first",
+            way=by_act(ReturnForMaintenance(), node.id, "it is returned for maintenance"),
+        )
     ours = _ours(node)
     if left and not ours:
         raise RefusalError(f"{node.id} leaves nothing: its BMC has no password of ours; retire it without that")

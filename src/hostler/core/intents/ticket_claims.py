@@ -6,6 +6,7 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Re
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.verbs.tickets import ClaimTicket, HandOverTicket
+from hostler.core.state.ways_out import by_act
 
 
 def claim(ask: Ask[ClaimTicket]) -> Granted:
@@ -40,7 +41,10 @@ def hand_over(ask: Ask[HandOverTicket]) -> Granted:
     ticket, act, person = _work(ask), ask.act, ask.intent.person
     if ticket.claimed_by != person and not act.shift_lead:
         refuse_others(ask, ticket)
-        raise RefusalError(f"you have not claimed ticket {ticket.id}: hostler ticket claim {ticket.id}")
+        raise RefusalError(
+            f"you have not claimed ticket {ticket.id}; claim it first",
+            way=by_act(ClaimTicket(), ticket.id, "you claim it"),
+        )
     if act.to == ticket.holder(ask.context.now):
         raise RefusalError(f"{act.to or 'nobody'} has ticket {ticket.id} already; name another person with --to")
     until = ask.context.now + timedelta(hours=act.hours) if act.to else None

@@ -67,7 +67,9 @@ def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
     doing = theirs.steps[theirs.index].operation
     why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
     text = f"{plan.group.scope} is treated as a whole, and {mate.id} is still at {doing}{why}"
-    return Blocker("domain", mate.id, text[:500], observed(f"{mate.id} has caught up or left the act", "hostler", mate.id))
+    return Blocker(
+        "domain", mate.id, text[:500], observed(f"{mate.id} has caught up or left the act", "hostler", mate.id)
+    )
 
 
 def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:

@@ -103,7 +103,8 @@ def answered(context: DecisionContext, node: Node, need: Need) -> Answer:
     said = remedy(context, apart, lesser)
     if not isinstance(said, Wait):
         return said
-    blockers = tuple(dict.fromkeys((*answer.blockers, *said.blockers)))
+    besides = (b for b in said.blockers if b.kind != "domain")  # of a domain they are this very need's
+    blockers = tuple(dict.fromkeys((*answer.blockers, *besides)))
     return Wait(answer.what, blockers, until=soonest(context.now, answer.until, said.until))
 
 

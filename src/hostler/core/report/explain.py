@@ -11,7 +11,7 @@ from hostler.core.report.sentences import ROWS, sentence
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
 from hostler.core.state.durations import duration
-from hostler.core.state.model import Node
+from hostler.core.state.model import Blocker, Node
 
 CHAINS_MAX = 50
 NOTES_MAX = 50
@@ -53,7 +53,7 @@ def text(explanation: Explanation) -> str:
     lines = [f"{explanation.node} is in {explanation.phase or 'an unknown phase'}{_since(explanation.phase_since)}"]
     if explanation.waiting:
         lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)}:")
-        lines.extend(f"    {b.text} (ends when {b.ends_when})" for b in explanation.waiting.blockers)
+        lines.extend(line for blocker in explanation.waiting.blockers for line in _blocked(blocker))
     if explanation.acts_next:
         lines.append(f"  next       {explanation.acts_next.text}")
     if explanation.probation:
@@ -82,6 +82,10 @@ def _since(at: datetime | None) -> str:
 
 def _moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _blocked(blocker: Blocker) -> list[str]:
+    return [f"    {blocker.text}", *(f"      → {way.sentence}" for way in blocker.ways)]
 
 
 def _told(chain: CausalChain) -> list[str]:

@@ -6,6 +6,7 @@ import { Checklist } from "./checklist.js";
 import { History } from "./history.js";
 import { Lanes } from "./lanes.js";
 import { lifecycle, missing, node, opened, status, story } from "./state.js";
+import { Blocker } from "./ways.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -82,7 +83,7 @@ function Waiting({ now }) {
   return html`
     <div class="waiting" role="status">
       <h2>${plain(waiting.what)} waits for ${since(waiting.since, now)}</h2>
-      ${waiting.blockers.map((/** @type {Row} */ b) => html`<p>${b.text}<small>ends when ${b.ends_when}</small></p>`)}
+      ${waiting.blockers.map((/** @type {Row} */ b) => html`<${Blocker} blocker=${b} />`)}
     </div>
   `;
 }

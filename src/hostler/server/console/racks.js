@@ -5,6 +5,7 @@ import { NodeLink, Page, now, quoted } from "./pages.js";
 import { route, setQuery } from "./router.js";
 import { Table } from "./table.js";
 import { html } from "./ui.js";
+import { Blocker } from "./ways.js";
 import { moment, plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -84,7 +85,7 @@ function Acts({ name, seen }) {
 function Blocked({ seen: { run, ended, blockers, row } }) {
   if (run) {
     return html`<div class="waiting" role="status"><h2>${plain(row.step)} ${blockers.length ? "waits" : "goes on"}, ${row.done} of ${row.steps} steps done</h2>
-      ${blockers.map((/** @type {Row} */ one) => html`<p>${one.text}<small>ends when ${one.ends_when}</small></p>`)}</div>`;
+      ${blockers.map((/** @type {Row} */ one) => html`<${Blocker} blocker=${one} />`)}</div>`;
   }
   if (!ended || ended.result === "done") return null;
   return html`<div class="waiting" role="status"><h2>The bring-up ${ended.result === "failed" ? "failed" : "was called off"} at ${plain(ended.step)}, ${moment(ended.at)}</h2>

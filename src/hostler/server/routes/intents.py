@@ -29,11 +29,12 @@ from hostler.core.state.verbs.lights import Locate, Unlocate
 from hostler.core.state.verbs.maintenance import EndWork
 from hostler.core.state.verbs.nodes import Adopt, Register, RegisterAssets
 from hostler.core.state.verbs.tickets import HandOverTicket
+from hostler.core.state.ways_out import ByAct, WayOut, sentence_of
 from hostler.logs import traces
 from hostler.server.acts import MOVED, ActFields, act_made, kind_named, verb_in
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
-from hostler.server.auth import SEE, demand, needs
+from hostler.server.auth import SEE, demand, may, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
 from hostler.server.intent_progress import HISTORY, Asked, asked, progress
@@ -169,12 +170,22 @@ async def submit(
         raise refuse(422, "key_reused", reply.text, "send the first request again as it was, or choose another key")
     if not reply.granted and "approval" not in reply.detail:
         if not is_there(app_state.fleet, kind.facts.target, intent):
-            instead = "see the reason, and name one that is there"
-            raise ProblemError(problem_details(404, "unknown", reply.text, instead, facts=detail))
-        instead = "see the reason, and try again when it has changed"
-        raise ProblemError(problem_details(409, "refused", reply.text, instead, facts=detail))
+            raise ProblemError(problem_details(404, "unknown", reply.text, "name one that is there", facts=detail))
+        ways = tuple(way for way in reply.ways if not isinstance(way, ByAct) or may(who, way.asks))
+        problem = problem_details(409, "refused", reply.text, instead_of(reply.text, ways), facts=detail)
+        raise ProblemError(replace(problem, ways=ways))
     heard.waits = not reply.granted
     return IntentView(reply.granted, reply.text, detail)
+
+
+def instead_of(text: str, ways: tuple[WayOut, ...]) -> str:
+    """What to do in place of what is refused: the ways as a sentence, else what the refusal says after its reason."""
+    if ways:
+        return sentence_of(ways)
+    _, found, rest = text.partition("; ")
+    if not found:
+        _, found, rest = text.partition(": ")
+    return rest if found else f"change what is named, and ask again: {text}"
 
 
 def _told(target: str, nodes: Sequence[str]) -> str:

@@ -9,11 +9,10 @@ tried there. A chain that comes back to where it began is no way out.
 
 import copy
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from hostler.controller.inputs import IntentAsked
@@ -24,7 +23,7 @@ from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import Blocker, HoldKind, Node, Waiting
+from hostler.core.state.model import Blocker, HoldKind, Waiting
 from hostler.core.state.snapshot import dump, load, state_of
 from hostler.core.state.verbs.command_line import TO_SAY
 from hostler.core.state.ways_out import ByAct, ByTime, WayOut, WhenObserved
@@ -36,8 +35,12 @@ REAL_SHARE = 0.02
 """Share of accepted acts that are done for real, beside the first of each kind."""
 REAL_MOST = 40
 CHAIN_MOST = 8
+STANDS = timedelta(seconds=30)
+"""A wait that is over before is nobody's to read: what is said of it may already be done."""
 LATE = timedelta(hours=1)
 """A moment that passed longer ago ends nothing: the controller looks at its clock before."""
+LEADS = "leads"
+"""Word of a way out that is another node's doing and comes to no end."""
 OBSERVERS = frozenset({"", "agent", "bmc", "scheduler", "network", "site", "hostler"})
 PERSON, SECOND = "olga", "erik"
 WAITS, ACTS, TIMES, SEEN, CHAINS, REAL = (
@@ -49,32 +52,38 @@ WAITS, ACTS, TIMES, SEEN, CHAINS, REAL = (
     "ways: acts done for real that ended the wait",
 )
 
+PROVED = (WAITS, ACTS, TIMES, SEEN, CHAINS, REAL)
+"""What was tried, as the soak's report counts it."""
+
 
 class WaysOut:
-    """Tries the ways out of each wait as it is recorded.
+    """Tries the ways out of each wait that stands.
 
-    `_new` are nodes with a wait of this batch; `_known` the waits that were tried; `_done` the kinds done for real.
+    `_new` are nodes with a wait that has not been tried, and since when it is recorded. `_known` are the waits that
+    were tried, `_done` the kinds of acts that were done for real.
     """
 
     def __init__(self) -> None:
-        self._new: dict[str, None] = {}
+        self._new: dict[str, datetime] = {}
         self._known: set[tuple[str, str, tuple[tuple[str, str], ...]]] = set()
         self._done: dict[tuple[str, str], int] = {}
         self._chance = Random("ways out")
 
     def record(self, _case: LawCase, record: e.Record) -> Iterator[str]:
-        """Note a wait that begins or changes."""
+        """Note a wait that begins or changes; one that ends is not tried."""
         match record.event:
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
-                self._new[node] = None
+                self._new[node] = record.at
+            case e.WaitingChanged(node=node):
+                self._new.pop(node, None)
             case _:
                 pass
         yield from ()
 
     def committed(self, case: LawCase, controller: Controller) -> Iterator[str]:
-        """Judge the waits that this batch has left standing."""
-        nodes, self._new = list(self._new), {}
-        for node in nodes:
+        """Judge the waits that have stood for a while."""
+        for node in [node for node, at in self._new.items() if controller.now - at >= STANDS]:
+            del self._new[node]
             page = case.reading.pages.get(node)
             waiting = page.waiting if page is not None else None
             if waiting is None or len(self._known) >= WAITS_MOST:
@@ -90,8 +99,8 @@ class WaysOut:
 
     def _judge(self, case: LawCase, controller: Controller, node: str, waiting: Waiting) -> Iterator[str]:
         trial = _Trial(case, controller)
+        yield from trial.of_wait(node, waiting, (node,))
         for blocker in waiting.blockers:
-            yield from trial.of_blocker(node, blocker, (node,))
             for way in blocker.ways:
                 if isinstance(way, ByAct) and not way.act.facts.route and self._is_drawn(blocker, way):
                     yield from _for_real(case, controller, node, blocker, way)
@@ -113,38 +122,56 @@ class _Trial:
         self._fleet = controller.fleet
         self._context = DecisionContext(controller.fleet, controller.live, controller.now)
 
+    def blockers_of(self, node: str) -> tuple[Blocker, ...]:
+        """What the node waits for by now."""
+        found = self._fleet.nodes.get(node)
+        return found.waiting.blockers if found is not None and found.waiting is not None else ()
+
+    def of_wait(self, node: str, waiting: Waiting, path: tuple[str, ...]) -> Iterator[str]:
+        """Say what is wrong with the ways out of the wait.
+
+        Blockers that come by turns are those of several needs of the node: one that ends by itself frees the others.
+        """
+        found = [list(self.of_blocker(node, blocker, path)) for blocker in waiting.blockers]
+        freed = waiting.by_turns and not all(found)
+        yield from (text for texts in found for text in texts if not (freed and LEADS in text))
+
     def of_blocker(self, node: str, blocker: Blocker, path: tuple[str, ...]) -> Iterator[str]:
         """Say what is wrong with the ways out of one blocker of the node's wait."""
         if not blocker.ways:
             yield f"{node} waits and has no way out: {blocker.text}"
         for way in blocker.ways:
-            why = self._wrong(node, way, path)
+            why = self._wrong(way, path)
             if why:
                 yield f"{node} waits ({blocker.kind}: {blocker.text}), and its way out {why}"
 
-    def _wrong(self, node: str, way: WayOut, path: tuple[str, ...]) -> str:
+    def _wrong(self, way: WayOut, path: tuple[str, ...]) -> str:
         """What is wrong with the way, "" for nothing."""
         match way:
             case ByAct():
-                return self._refused(node, way)
+                return self._refused(way, path)
             case ByTime(at=at):
                 if at is not None and at < self._context.now - LATE:
                     return f"was a moment that has passed at {at}: {way.text}"
                 self._case.met[TIMES] += 1
                 return ""
             case WhenObserved():
-                return self._unseen(node, way, path)
+                return self._unseen(way, path)
 
-    def _refused(self, node: str, way: ByAct) -> str:
+    def _refused(self, way: ByAct, path: tuple[str, ...]) -> str:
         if way.act.facts.route:
             return ""  # a document comes with it, which nobody here has: the command line's test reads its command
         answer = tried(self._context, way)
         if answer.granted:
             self._case.met[ACTS] += 1
             return ""
-        return f"is refused: {way.command}: {answer.text}"
+        wrong = [self._wrong(other, (*path, way.command)) for other in answer.ways]
+        if answer.ways and not all(wrong) and way.command not in path and len(path) <= CHAIN_MOST:
+            self._case.met[CHAINS] += 1
+            return ""
+        return f"is refused: {way.command}: {answer.text}{''.join(f'; {one}' for one in wrong)}"
 
-    def _unseen(self, node: str, way: WhenObserved, path: tuple[str, ...]) -> str:
+    def _unseen(self, way: WhenObserved, path: tuple[str, ...]) -> str:
         if way.by not in OBSERVERS:
             return f"is an observation by {way.by}, which nothing makes: {way.text}"
         if way.by == "network" and self._case.world.network is None:
@@ -152,19 +179,18 @@ class _Trial:
         if not way.of:
             self._case.met[SEEN] += 1
             return ""
-        return self._follow(node, way, path)
+        return self._follow(way, path)
 
-    def _follow(self, node: str, way: WhenObserved, path: tuple[str, ...]) -> str:
+    def _follow(self, way: WhenObserved, path: tuple[str, ...]) -> str:
         """Follow what another node has to do first, to where its own wait ends."""
         if way.of in path or len(path) > CHAIN_MOST:
-            return f"leads back to where it began: {' → '.join((*path, way.of))}"
+            return f"{LEADS} back to where it began: {' → '.join((*path, way.of))}"
         other = self._fleet.nodes.get(way.of)
         if other is None:
             return f"is of a node that is not there: {way.of}"
-        for blocker in other.waiting.blockers if other.waiting is not None else ():
-            wrong = [self._wrong(other.id, one, (*path, other.id)) for one in blocker.ways]
-            if not wrong or all(wrong):
-                return f"leads to {other.id}, whose wait has none: {next(iter(wrong), blocker.text)}"
+        texts = list(self.of_wait(other.id, other.waiting, (*path, other.id))) if other.waiting is not None else []
+        if texts:
+            return f"{LEADS} to {other.id}, whose wait has none: {texts[0]}"
         self._case.met[CHAINS] += 1
         return ""
 
@@ -211,7 +237,10 @@ def _people(fleet: Fleet, way: ByAct) -> Iterator[str]:
 def _for_real(case: LawCase, controller: Controller, node: str, blocker: Blocker, way: ByAct) -> Iterator[str]:
     """Do the act on a copy of the controller: the blocker is gone after it, or another's ways are tried there."""
     twin = Controller(
-        load(dump(state_of(controller.fleet))), copy.deepcopy(controller.live), dict(controller.cursors), controller.epoch
+        load(dump(state_of(controller.fleet))),
+        copy.deepcopy(controller.live),
+        dict(controller.cursors),
+        controller.epoch,
     )
     context = DecisionContext(twin.fleet, twin.live, controller.now)
     person = next((p for p in _people(twin.fleet, way) if _is_granted(context, way, p)), None)
@@ -224,25 +253,20 @@ def _for_real(case: LawCase, controller: Controller, node: str, blocker: Blocker
         said = next((reply.text for reply in ready.replies), "no answer")
         yield f"{node} waits ({blocker.text}): {way.command} was accepted on trial, and then refused: {said}"
         return
-    after = twin.fleet.nodes.get(node)
-    if after is not None and any("approval" in reply.detail for reply in ready.replies):
+    if any("approval" in reply.detail for reply in ready.replies):
         return
-    yield from _left(case, twin, node, after, blocker, way)
+    yield from _left(_Trial(case, twin), node, blocker, way)
+    case.met[REAL] += 1
 
 
 def _is_granted(context: DecisionContext, way: ByAct, person: str) -> bool:
     return decide_intent(Ask(context, _intent(context, way, person, dry_run=True))).granted
 
 
-def _left(
-    case: LawCase, twin: Controller, node: str, after: Node | None, blocker: Blocker, way: ByAct
-) -> Iterator[str]:
-    """What is left of the wait once its act was done."""
-    left = after.waiting.blockers if after is not None and after.waiting is not None else ()
-    if any((one.kind, one.name, one.text) == (blocker.kind, blocker.name, blocker.text) for one in left):
-        yield f"{node} waits ({blocker.text}): {way.command} was done, and it waits as before"
-        return
-    trial = _Trial(case, twin)
-    for one in left:
-        yield from (f"after {way.command}: {text}" for text in trial.of_blocker(node, one, (node,)))
-    case.met[REAL] += 1
+def _left(trial: _Trial, node: str, blocker: Blocker, way: ByAct) -> Iterator[str]:
+    """Say what is wrong with what is left of the wait once its act was done."""
+    for one in trial.blockers_of(node):
+        if (one.kind, one.name, one.text) == (blocker.kind, blocker.name, blocker.text):
+            yield f"{node} waits ({blocker.text}): {way.command} was done, and it waits as before"
+        else:
+            yield from (f"after {way.command}: {text}" for text in trial.of_blocker(node, one, (node,)))
