@@ -239,11 +239,9 @@ class Controller:
         self._record_all(formats.tellable(self._context, events), cause)
 
     def _answer(self, one: inputs.IntentAsked) -> None:
-        answer = decide_intent(Ask(self._context, one.intent, one.configuration, one.documents))
-        self._record_all(answer.events, f"intent:{one.intent.id}")
-        self._draft.replies.append(
-            Reply(one.token, answer.granted, answer.text, detail=answer.detail, ways=answer.ways)
-        )
+        said = decide_intent(Ask(self._context, one.intent, one.configuration, one.documents))
+        self._record_all(said.events, f"intent:{one.intent.id}")
+        self._draft.replies.append(Reply(one.token, said.granted, said.text, detail=said.detail, ways=said.ways))
 
     def _observe(self, seen: inputs.Observed) -> None:
         """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
