@@ -11,6 +11,7 @@ from hostler.controller.inputs import NodeSeen
 from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.durations import duration
 from hostler.core.state.model import Node
+from hostler.polling import drill_readings
 from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
 from hostler.polling.bmc_schedule import MISSED, BmcSchedule, Pace
 from hostler.ports import CertificateChangedError, ExcessError, LoginRefusedError, PortError, RefusedError
@@ -60,6 +61,7 @@ class BmcPoller:
         self._places = places
         self._schedule = BmcSchedule(pace)
         self._looks = Looks(cell, clock)
+        self._clock = clock
         self._quick = self._slow = 0
         self._freed = asyncio.Event()
 
@@ -141,6 +143,9 @@ class BmcPoller:
         """Power first: it is known even where the readings fail."""
         node = self._cell.view.nodes.get(node_id)
         if node is None:
+            return
+        if drill_readings.keeps_silent(node, self._clock()):
+            self._missed(node_id, "a drill keeps it from being asked")
             return
         try:
             reader = await self._reader.look(node)

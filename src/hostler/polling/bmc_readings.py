@@ -23,6 +23,7 @@ from hostler.core.state.configuration import Sku
 from hostler.core.state.growing_pause import growing_s
 from hostler.core.state.model import Node, Observation, Phase
 from hostler.core.tables.conditions.row import CERTIFICATE_LOOK_S
+from hostler.polling import drill_readings
 from hostler.polling.bmc_schedule import share
 from hostler.ports import ExcessError, PortError
 from hostler.runtime.input_queues import BusyError
@@ -180,7 +181,8 @@ class Looks:
         if self._is_due(node, memory, LOG, now, LOG_S):
             await self._read_on(node, reader, memory)
         await self._see_certificate(node, reader, memory)
-        waits = await self._tell(node, SENSORS, seen, memory)
+        shown = drill_readings.shown(node, seen, self._clock(), memory.heard.get(SENSORS.name, {}))
+        waits = await self._tell(node, SENSORS, shown, memory)
         word = reader.health or "ok"
         if self._changed(memory, PARTS, word, "ok"):
             memory.due[PARTS.name] = now

@@ -23,7 +23,8 @@ def start(ask: Ask[StartDrill]) -> Granted:
     row = DRILLS[act.fault]
     _demand_sound(ask, node, row)
     _demand_room(ask, node, row)
-    line = line_of(row, node)
+    gpus = frozenset(part.serial for part in ask.context.fleet.parts.of(node.id) if part.kind == "gpu")
+    line = line_of(row, node, gpus)
     if line is None:
         raise RefusalError(f"{node.id}: no GPU's PCI address is known; it is told with its inventory")
     drill = Drill(

@@ -64,12 +64,13 @@ DRILLS: dict[DrillFault, DrillRow] = {
 """Fault → its row."""
 
 
-def line_of(row: DrillRow, node: Node) -> str | None:
-    """The line that the agent writes; None where the row names a GPU, and no address of one is known here."""
+def line_of(row: DrillRow, node: Node, gpus: frozenset[str]) -> str | None:
+    """The line that the agent writes; None where the row names a GPU, and no PCI address of one is known here.
+
+    `gpus` are the serials of the node's GPUs.
+    """
     if "{pci}" not in row.line:
         return row.line
-    gpus = {serial for slot, serial in node.slots if slot.startswith("gpu")}
-    known = sorted(
-        name.removeprefix("pci:") for name, serial in node.addresses if name.startswith("pci:") and serial in gpus
-    )
+    named = (*node.addresses, *node.slots)
+    known = sorted(name.removeprefix("pci:") for name, serial in named if name.startswith("pci:") and serial in gpus)
     return row.line.replace("{pci}", known[0]) if known else None
