@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,6 @@ def _ended(client: Client, node: str) -> dict[str, Any]:
 
 def row(clock: dict[str, Any]) -> str:
     """A row of the table: seconds since the drill began."""
-    from datetime import datetime
 
     def s(stage: str) -> str:
         if not clock.get(stage):
@@ -89,7 +89,7 @@ async def emulated(faults: list[str], remedy: str) -> str:
 
 def _on_fleet(client: Client, faults: list[str], remedy: str) -> str:
     with client:
-        query = {"selector": "phase=production"}
+        query = {"selector": "phase=production,pool=serve"}  # its work may be ended; that of the others runs for days
         end = time.monotonic() + PATIENCE_S
         while not (nodes := [one["id"] for one in client.pages(routes.NODES, query)]) and time.monotonic() < end:
             time.sleep(LOOK_S)

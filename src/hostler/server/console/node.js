@@ -3,6 +3,7 @@ import { Banners } from "./banners.js";
 import { html } from "./ui.js";
 import { NodeActs } from "./acts.js";
 import { Checklist } from "./checklist.js";
+import { Drill } from "./drill.js";
 import { History } from "./history.js";
 import { Lanes } from "./lanes.js";
 import { lifecycle, missing, node, opened, status, story } from "./state.js";
@@ -28,6 +29,7 @@ export function Node() {
         <${ActsNext} />
         <${Waiting} now=${now} />
         <${Checklist} seen=${seen} />
+        <${Drill} seen=${seen} />
         <h2>Why</h2>
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
         ${story.value.chains.map((/** @type {Row} */ chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
