@@ -74,6 +74,7 @@ RUN = {
         "rma list", "rma open", "rma show", "rma edit", "rma advance rma-c1-n0007-5120 --step approved",
         "rma advance rma-c1-n0007-5120 --step received --reason", "stock",
     ),
+    "run-a-drill": ("drill list",),
     "sanitise-a-node": ("node certificates",),
     "see-it-coming": ("trend list", "trend shifts", "trend scorecard", "trend lemons"),
     "send-evidence": ("node evidence", "node bundles"),
