@@ -13,6 +13,7 @@ from hostler.controller.inputs import AgentHeard, NodeSeen, Observed, Replied
 from hostler.core.state import events as e
 from hostler.core.state.drills import Drill, DrillFault, marked, proof_of
 from hostler.core.state.model import Observation, Operation, Outcome
+from hostler.core.state.operations import RunChecks
 from hostler.core.tables.drills import DRILLS
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
 
@@ -457,3 +458,19 @@ def test_a_line_of_user_space_with_no_drill_says_that_it_bears_a_token() -> None
     assert "no drill runs" in condition.evidence[-1].text
     assert TOKEN not in str(condition)
     assert CLUSTER
+
+
+@pytest.mark.parametrize("fault", LINES)
+def test_a_gate_looks_for_no_part_that_only_a_drill_names(fault: DrillFault) -> None:
+    """Of a module that is not there nobody can see that it is sound, and the node would stay away for ever.
+
+    Mutant: the drill's condition is among those that the gate must see gone.
+    """
+    lab = Lab()
+    lab.begin_drill(fault)
+    lab.write(lab.written[0])
+    lab.wait(hours=1)
+    gates = [o.operation.act for o in lab.events(e.OperationStarted, "a") if o.operation.kind == "run_checks"]
+    expected = [act.expects for act in gates if isinstance(act, RunChecks)]
+    assert all(one is not None and one.faulted == () for one in expected), expected
+    assert bool(expected) is (lab.drill().result == "returned")
