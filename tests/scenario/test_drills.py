@@ -10,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard, NodeSeen, Observed, Replied
+from hostler.core.report.node_standing import Cause, NodeStanding
+from hostler.core.report.service_troubles import histories
 from hostler.core.state import events as e
 from hostler.core.state.drills import Drill, DrillFault, marked, proof_of
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.core.state.operations import RunChecks
 from hostler.core.tables.drills import DRILLS
-from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
+from tests.kit import CLUSTER, NOW, Drive, a_node, a_workload, configuration, pool_document
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 FOREIGN = "ffffffffffffffffffffffffffffffff"
@@ -474,3 +476,24 @@ def test_a_gate_looks_for_no_part_that_only_a_drill_names(fault: DrillFault) -> 
     expected = [act.expects for act in gates if isinstance(act, RunChecks)]
     assert all(one is not None and one.faulted == () for one in expected), expected
     assert bool(expected) is (lab.drill().result == "returned")
+
+
+def test_a_drill_is_told_apart_in_hours_and_troubles() -> None:
+    """A statement has its hours as a person's act, and the lemon list no trouble.
+
+    Mutants: the plan of a drill counts as a repair; its condition as a fault of the node.
+    """
+    lab = Lab()
+    lab.begin_drill("xid48")
+    lab.write(lab.written[0])
+    standing, causes = NodeStanding("a"), set[Cause]()
+    lab.wait(hours=1)
+    own = [record for record in lab.journal if "a" in e.subjects_of(record.event)]
+    for record in own:
+        standing.take(record)
+        causes.add(standing.cause())
+    assert Cause("away", "person") in causes
+    assert not [cause for cause in causes if cause.kind in ("repair", "condition")], causes
+    assert standing.cause() == Cause("healthy")
+    told = histories(lab.fleet, lab.journal, NOW, lab.now)
+    assert [one.count for one in told if one.name == "a"] == [0]

@@ -68,12 +68,13 @@ class NodeStanding:
             return self._of_phase()
         if (away := self.taken or self.cordon) is not None:
             return away
-        known = [c for c in self.conditions.values() if bars(c) and c.type not in DOUBTS and c.unknown_since is None]
+        shown = [c for c in self.conditions.values() if not c.drill]  # a drill is no fault of the node
+        known = [c for c in shown if bars(c) and c.type not in DOUBTS and c.unknown_since is None]
         if known:
             return Cause("degraded", "condition", max(known, key=_gravity).type)
         if self._gate is Verdict.failed:
             return Cause("degraded", "gate")
-        doubts = [c for c in self.conditions.values() if c.type in DOUBTS or c.unknown_since is not None or bars(c)]
+        doubts = [c for c in shown if c.type in DOUBTS or c.unknown_since is not None or bars(c)]
         if doubts:
             return Cause("unknown", "condition", max(doubts, key=_gravity).type)
         return UNPROVEN if self._unproven or self._gate not in (None, Verdict.passed) else HEALTHY
@@ -241,6 +242,6 @@ def _why(plan: Plan) -> Cause:
         return Cause("away", "firmware")
     if plan.rule == "operator.maintenance":
         return Cause("away", "maintenance")
-    if plan.rule.startswith("operator."):
+    if plan.drill or plan.rule.startswith("operator."):
         return Cause("away", "person")
     return Cause("away", "repair", plan.rule) if plan.rule in CONDITIONS else UNEXPLAINED
