@@ -528,6 +528,7 @@ MUTANTS: tuple[Mutant, ...] = (
         racked=True,
     ),
     Mutant("the bundle is taken on trust", 7, "is done, and", racks.the_bundle_is_trusted, racks.rising, racked=True),
+    Mutant("a frozen bring-up goes on", 7, "of nvsw", racks.a_frozen_bring_up_goes_on, racks.rising, racked=True),
     Mutant("a rack's work is not asked", 9, "serves pool", racks.work_is_not_asked, racks.in_service, racked=True),
     Mutant("a wet tray is sound", 7, "does not show it dry", racks.the_wet_are_sound, racked=True),
     Mutant("a unit leaks upon nobody", 4, "has no leak", racks.a_unit_leaks_upon_nobody, racked=True),

@@ -10,7 +10,7 @@ from hostler.controller import rack_turns
 from hostler.core.conditions import rack_match
 from hostler.core.intents import asset_leaks
 from hostler.core.planning import rack_bring_up
-from hostler.core.policy import rack_faults
+from hostler.core.policy import presuppositions, rack_faults
 from hostler.core.state import events as e
 from hostler.core.tables.rack_recipe import RACK_STEPS
 from hostler.sim.cell_shapes import Shape
@@ -53,6 +53,12 @@ def work_is_not_asked(patch: pytest.MonkeyPatch) -> None:
     """A bring-up writes assets on which nodes depend that serve."""
     stops = rack_bring_up._stops
     patch.setattr(rack_bring_up, "_stops", lambda *about: (found for found in stops(*about) if found.kind != "work"))
+
+
+def a_frozen_bring_up_goes_on(patch: pytest.MonkeyPatch) -> None:
+    """Acts that were laid down over a dry rack are sent whatever has leaked since."""
+    patch.setattr(rack_bring_up, "_leaked", lambda *_about: None)
+    patch.setattr(presuppositions, "wet", lambda *_about, **_asked: iter(()))
 
 
 def the_wet_are_sound(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hostler.core.intents.racks import asset_of
 from hostler.core.policy import rack_faults
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.holds_and_pauses import restored, worked_on
-from hostler.core.policy.presuppositions import wet
+from hostler.core.policy.presuppositions import vanished, wet
 from hostler.core.state import asset_operations
 from hostler.core.state import events as e
 from hostler.core.state.assets import Asset
@@ -64,6 +64,8 @@ def _wet(context: DecisionContext, asset: Asset) -> Iterator[str]:
         return
     if ill := ", ".join(f"{name} says {word or 'nothing'}" for name, word in look.leaks if word != "ok"):
         yield f"{asset.id} still tells a leak: {ill}; dry it; {again}"
+    if told := next(vanished(asset), None):
+        yield f"{told}; {again}"
     if busy := asset_operations.under_way(context.fleet, asset):
         shown = f"hostler rack get {asset.position.rack}"
         yield f"{busy.kind} of {asset.id} is under way; say so once it has ended ({shown})"

@@ -106,6 +106,7 @@ def wet(fleet: Fleet, asset: Asset, now: datetime, *, bring_up: bool) -> Iterato
         yield Blocker("danger", asset.id, told, by_act(AssetSound(), asset.id, "a person says so"))
     for gap in rack_match.unread(asset, now):
         yield Blocker("rack", asset.id, f"nobody knows whether {asset.id} is dry: {gap.text}", shown)
+    yield from (Blocker("danger", asset.id, told, shown) for told in vanished(asset))
     for one in fleet.assets_of(asset.position.rack):
         for name, word in one.look.leaks if one.look is not None else ():
             if word not in ("", "ok") or (not word and one.id == asset.id):
@@ -117,6 +118,15 @@ def wet(fleet: Fleet, asset: Asset, now: datetime, *, bring_up: bool) -> Iterato
                 )
     if bring_up and asset.kind is AssetKind.switch_tray:
         yield from (Blocker("rack", gap.about or asset.id, gap.text, shown) for gap in _undetected(fleet, asset, now))
+
+
+def vanished(asset: Asset) -> Iterator[str]:
+    """Sentences about detectors that were wet, and are listed no more by what answers for the asset now."""
+    listed = {name for name, _ in asset.look.leaks} if asset.look is not None else set[str]()
+    swapped = f"where it was swapped: hostler asset rebind {asset.id} --kind serial --value … --reason …"
+    yield from (
+        f"{asset.id} {name} was wet and is not listed any more; {swapped}" for name in asset.wet if name not in listed
+    )
 
 
 def _undetected(fleet: Fleet, asset: Asset, now: datetime) -> Iterator[rack_match.RackGap]:

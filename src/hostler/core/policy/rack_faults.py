@@ -22,13 +22,13 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import OWNER, Evidence, Hold, HoldKind, Node, Operation, Phase
 from hostler.core.state.operations import SwitchOff
-from hostler.core.state.racks import IN_SERVICE, LEAKED, OFF, RackManifest
+from hostler.core.state.racks import IN_SERVICE, LEAKED, OFF, WET_WORD, RackManifest
 from hostler.core.state.scopes import RACK, Scope
 from hostler.core.tables.operations import OPERATIONS
 
 FAULT = "rack_fault"
 """The kind of ticket about a shelf, coolant unit or switch tray in service."""
-WET = frozenset({"critical"})
+WET = frozenset({WET_WORD})
 LEAK = "cooling.leak"
 _JUDGED = (AssetKind.power_shelf, AssetKind.coolant_unit, AssetKind.switch_tray)
 _OFF_S = 180.0

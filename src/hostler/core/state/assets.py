@@ -86,7 +86,7 @@ class Asset(Struct, frozen=True):
 
     Its own lifecycle is `asset_states.ASSET_TRANSITIONS`. `look`: what its own BMC showed last, None before.
     `bmc_certificate` and `bmc_login`: what came of renewals of its BMC's certificate and password. `dark`: a bring-up
-    has switched it off, and not on again.
+    has switched it off, and not on again. `wet`: its detectors that were wet and have not said since that they are dry.
     """
 
     id: str
@@ -99,6 +99,7 @@ class Asset(Struct, frozen=True):
     bmc_certificate: BmcCertificate | None = None
     bmc_login: BmcLogin | None = None
     dark: bool = False
+    wet: tuple[str, ...] = ()
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

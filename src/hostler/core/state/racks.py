@@ -14,6 +14,9 @@ Words = tuple[tuple[str, str], ...]
 LISTED_MOST = 256
 """Supplies, detectors or components of one asset that are kept."""
 
+DRY, WET_WORD = "ok", "critical"
+"""Words of a leak detector; of any other nobody knows what it means for now."""
+
 IN_SERVICE, LEAKED, OFF = "in_service", "leaked", "off"
 """States of an asset in `asset_states.ASSET_TRANSITIONS`: one that has leaked is sound once a person says so."""
 

@@ -1,5 +1,6 @@
 """The ten laws and who watches each. One table."""
 
+from hostler.sim.checkers.danger_laws import Dangers
 from hostler.sim.checkers.disruption_laws import Budgets, CustomerWork, DoubtIsNotHealth, NamedWaits, OnlyYourOwn
 from hostler.sim.checkers.domain_act_laws import Wholeness
 from hostler.sim.checkers.idle_check_laws import IdleChecks
@@ -33,6 +34,7 @@ def law_checkers(world: World) -> LawCheckers:
         Law(6, own.record, own.batch, end=own.batch),
         Law(7, doubt.record),
         Law(7, condemned.record),
+        Law(7, Dangers().record),
         Law(7, BlameByMeetings().record),
         Law(7, BlameIsAnswered().record),
         Law(8, ends.record, ends.batch, end=ends.end),

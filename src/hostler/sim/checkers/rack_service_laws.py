@@ -8,6 +8,8 @@ from hostler.core.state.racks import AssetLook
 from hostler.sim.checkers.law import Found, LawCase
 
 WET = "critical"
+POWERS = ("power_on", "update_firmware", "ac_cycle", "reset_bmc", "fetch_system_image", "install_system_image")
+"""Acts on an asset that give power, or write what may lose it."""
 
 
 class RackService:
@@ -53,6 +55,11 @@ class RackService:
             yield f"{name} is switched off, and nothing tells that it leaked"
         if operation.kind == "power_on" and not _is_dry(self._looks.get(name)):
             yield f"{name} is switched on, and its last look does not show it dry"
+        for one, look in self._looks.items() if operation.kind in POWERS else ():
+            if _is_wet(look):
+                yield f"{operation.kind} of {name} while {one} is wet"
+        if operation.kind in POWERS and self._states.get(name, "in_service") != "in_service":
+            yield f"{operation.kind} of {name}, which is {self._states[name]}"
 
     def batch(self, case: LawCase) -> Iterator[str]:
         """Violations once a batch is whole: what leaks is answered at once, and nothing is done without a record."""

@@ -14,7 +14,7 @@ from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_o
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.hardware import without_bios
 from hostler.core.state.model import Assignment, Attempt, CheckResult, Node, Phase, Verdict, Waiting
-from hostler.core.state.racks import AssetLook
+from hostler.core.state.racks import DRY, LISTED_MOST, WET_WORD, AssetLook
 from hostler.core.state.repairs import REPAIRS_KEPT, RepairDone
 from hostler.core.state.scopes import RACK, Scope
 
@@ -296,7 +296,11 @@ class AssetSeen(Struct, frozen=True, tag="asset_seen"):
 
 
 def _see_asset(fleet: Fleet, event: AssetSeen, _at: datetime) -> None:
-    fleet.put_asset(event.asset, replace(fleet.assets[event.asset], look=event.look))
+    asset, words = fleet.assets[event.asset], dict(event.look.leaks)
+    wet = dict.fromkeys((*asset.wet, *(name for name, word in words.items() if word == WET_WORD)))
+    own = not event.look.why and event.look.serial == (asset.binding("serial") or event.look.serial)
+    left = tuple(name for name in wet if not own or words.get(name) != DRY)[:LISTED_MOST]
+    fleet.put_asset(event.asset, replace(asset, look=event.look, wet=left))
 
 
 def _rebind_asset(fleet: Fleet, event: AssetRebound, at: datetime) -> None:
@@ -304,7 +308,8 @@ def _rebind_asset(fleet: Fleet, event: AssetRebound, at: datetime) -> None:
     ended = tuple(
         replace(b, until=at) if b.kind == event.binding.kind and b.until is None else b for b in asset.bindings
     )
-    fleet.put_asset(asset.id, replace(asset, bindings=_remembered_names((*ended, event.binding))))
+    wet = () if event.binding.kind == "serial" else asset.wet  # another machine has detectors of its own
+    fleet.put_asset(asset.id, replace(asset, bindings=_remembered_names((*ended, event.binding)), wet=wet))
 
 
 def _change_asset(fleet: Fleet, event: AssetChanged, _at: datetime) -> None:
