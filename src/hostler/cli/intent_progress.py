@@ -31,5 +31,7 @@ def lines(found: "IntentProgress") -> list[tuple[str, str]]:
 
 
 def _of_node(row: "NodeProgress") -> str:
-    parts = (row.state, row.step, row.detail, "; ".join(one.text for one in row.blockers))
+    detail = row.detail if row.detail not in row.failed else ""
+    then = f"next: {row.next}" if row.next else ""
+    parts = (row.state, row.failed, row.step, detail, "; ".join(one.text for one in row.blockers), then)
     return f"  {row.node}: " + ", ".join(text for text in parts if text)

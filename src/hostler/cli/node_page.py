@@ -16,10 +16,15 @@ def node_page(found: Object, wide: bool) -> Iterator[str]:
     """A node with what ails it, what is done about it and what it waits for; `wide` adds parts and checks."""
     node, now = found["node"], datetime.now(UTC)
     yield f"{node['id']}  {node['phase']} for {age(node['phase_since'], now)}"
+    for one in found.get("failures") or []:
+        why = f": {one['why']}" if one["why"] else ""
+        yield f"  failed: {one['what']} {one['result'].replace('_', ' ')} {age(one['at'], now)} ago{why}"
+    if found.get("failures") and (then := field(found, "acts_next.text")):
+        yield f"  next: {then}"
     for title, value in _facts(found, node, now):
         if value:
             yield f"  {title:<12}{value}"
-    if acts_next := field(found, "acts_next.text"):
+    if not found.get("failures") and (acts_next := field(found, "acts_next.text")):
         yield f"  next: {acts_next}"
     yield from _waiting(node.get("waiting"), now)
     yield from _plan(node, now)

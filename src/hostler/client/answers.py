@@ -24,6 +24,7 @@ T = TypeVar("T")
 class NodeRow(Struct, frozen=True):
     """A node in a list. `severity` is its gravest condition's (-1: none), `waiting` its first blocker's own text.
 
+    Where an act has failed since something was done last, `waiting` begins with what failed, when and why.
     `unknown` are those of its `conditions` of which nobody can say whether they still stand. `names`: how it is called
     in its clusters, where that is not its id, by the kind of scheduler.
     """
@@ -353,7 +354,10 @@ class IntentView(Struct, frozen=True):
 
 
 class NodeProgress(Struct, frozen=True):
-    """Part of one node. `state`: waiting, running, done, failed, or ended (called off, or overtaken by another)."""
+    """Part of one node. `state`: waiting, running, done, failed, or ended (called off, or overtaken by another).
+
+    `failed`: the newest failure since it was asked for, `next` who acts next where something failed.
+    """
 
     node: str
     state: str
@@ -361,6 +365,8 @@ class NodeProgress(Struct, frozen=True):
     step: str = ""
     detail: str = ""
     blockers: tuple[Blocker, ...] = ()
+    failed: str = ""
+    next: str = ""
 
 
 class IntentProgress(Struct, frozen=True):

@@ -18,6 +18,7 @@ from hostler.client.answers import (
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.burn_ins import BurnInStanding
+from hostler.core.report.last_failures import failure_text
 from hostler.core.report.next_actor import ActsNext
 from hostler.core.report.sentences import sentence
 from hostler.core.state.cases import Incident, Ticket
@@ -27,13 +28,14 @@ from hostler.core.state.events import Event, Record, name_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_healthy, is_serving
 from hostler.core.state.light import Light
-from hostler.core.state.model import Hold, Node, Part
+from hostler.core.state.model import ActFailure, Hold, Node, Part
 from hostler.server.rows import row_of
 
 
 def node_row(node: Node) -> NodeRow:
-    """The node as a list shows it."""
+    """The node as a list shows it; what failed last stands before what it waits for."""
     waiting = node.waiting
+    failed = failure_text(node.failed[0]) if node.failed else ""
     return row_of(
         NodeRow,
         node,
@@ -45,7 +47,7 @@ def node_row(node: Node) -> NodeRow:
         unknown=tuple(dict.fromkeys(c.type for c in node.conditions if c.unknown_since is not None)),
         plan=node.plan.name if node.plan else "",
         step=_step(node),
-        waiting=waiting.blockers[0].text if waiting and waiting.blockers else "",
+        waiting="; ".join(filter(None, (failed, waiting.blockers[0].text if waiting and waiting.blockers else ""))),
         waiting_since=waiting.since if waiting else None,
         cordoned=bool(node.cordons),
         healthy=is_healthy(node),
@@ -79,8 +81,8 @@ class NodeView(Struct, frozen=True):
     """One node with everything that stands around it. `workloads` None: its scheduler has not told.
 
     `parts` and `addresses` ("pci:0000:4c:00" → serial) are shown here and left out of `node`, which holds them packed.
-    `acts_next`: whose turn it is, and what they do. `burn_in` is the burn-in under way beside those of its SKU; tenants
-    are not told it.
+    `failures`: what failed last, the newest first. `acts_next`: whose turn it is, and what they do.
+    `burn_in` is the burn-in under way beside those of its SKU; tenants are not told it.
     """
 
     node: Node
@@ -94,6 +96,7 @@ class NodeView(Struct, frozen=True):
     parts: tuple[Part, ...]
     addresses: dict[str, str]
     acts_next: ActsNext
+    failures: tuple[ActFailure, ...] = ()
     burn_in: BurnInStanding | None = None
 
 

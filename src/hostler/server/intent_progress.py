@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.client.answers import IntentProgress, NodeProgress
+from hostler.core.report.last_failures import failure_text, last_failures
+from hostler.core.report.next_actor import acts_next
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
@@ -65,7 +68,8 @@ def progress(fleet: Fleet, found: Asked, history: History) -> IntentProgress:
     nodes = [fleet.nodes[name] for name in found.nodes if name in fleet.nodes]
     state, rows = _state(found), tuple[NodeProgress, ...]()
     if state == "under_way":
-        rows = tuple(_of_node(found, node, history) for node in nodes[:NODES_SHOWN])
+        shown = nodes[:NODES_SHOWN]
+        rows = tuple(_with_failure(fleet, found, node, _of_node(found, node, history)) for node in shown)
         state = _together(row.state for row in rows)
     intent = found.intent
     return IntentProgress(
@@ -98,6 +102,14 @@ def _together(states: Iterable[str]) -> str:
     if seen & frozenset(_OPEN):
         return "under_way"
     return next((state for state in ("failed", "ended") if state in seen), "done")
+
+
+def _with_failure(fleet: Fleet, found: Asked, node: Node, row: NodeProgress) -> NodeProgress:
+    """The row with what has failed since it was asked for, and who acts next."""
+    since = [one for one in last_failures(node, found.at) if one.at >= found.at]
+    if not since or row.state == "done":
+        return row
+    return replace(row, failed=failure_text(since[0]), next=acts_next(fleet, node).text)
 
 
 def _of_node(found: Asked, node: Node, history: History) -> NodeProgress:

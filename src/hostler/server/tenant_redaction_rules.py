@@ -45,6 +45,7 @@ from hostler.core.state.links import LinkCase, LinkFault
 from hostler.core.state.machine_work import MachineWork
 from hostler.core.state.manual_tests import ChecklistTick, ManualRun, ManualTest
 from hostler.core.state.model import (
+    ActFailure,
     AsideFailure,
     Assignment,
     Attempt,
@@ -458,6 +459,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     ByTime: _rows("text at"),
     WhenObserved: _rows("text by"),
     Waiting: _rows("what"),
+    ActFailure: _rows("what result", why=_untold),
     Hold: _rows("id ticket", scope=_scope, owner=_of_hold, reason=_hold_reason, tenant=_tenant),
     Window: _rows("id owner", scope=_scope, reason=_untold, answers=_own_answers),
     WindowAnswer: _rows("person reason", tenant=_tenant),  # of others none is shown
@@ -517,6 +519,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         left_pool=_pool,
         aside=_nothing,
         aside_failed=_nothing,
+        failed=_own_time,
         attempts=_own_time,
         visits=_own_time,
         checks=_own_time,

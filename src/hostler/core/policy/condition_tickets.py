@@ -92,7 +92,7 @@ def _asked(context: DecisionContext, node: Node) -> dict[str, tuple[Ticket, str,
 
 
 def _way(node: Node, condition: Condition, ticket: Ticket) -> WayOut:
-    """What ends the wait for the condition's ticket: a person's word where nothing else does, else what is seen."""
+    """The end of the wait for the condition's ticket: a person's word where nothing else does, else what is seen."""
     hands = _hands(ticket)
     if condition.clears != "observation":
         return by_act(ClearCondition(condition.id), node.id, "a person says that it is over")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from hostler.core.report.explanation_chains import CausalChain, Explanation, OperationStory, Remedy, WaitSpell
+from hostler.core.report.last_failures import failure_text
 from hostler.core.report.sentences import ROWS, sentence
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
@@ -51,6 +52,7 @@ def probation_of(node: Node, now: datetime) -> str:
 def text(explanation: Explanation) -> str:
     """The explanation for people, plain lines, latest chain first."""
     lines = [f"{explanation.node} is in {explanation.phase or 'an unknown phase'}{_since(explanation.phase_since)}"]
+    lines.extend(f"  failed     {failure_text(one)}" for one in explanation.failures)
     if explanation.waiting:
         lines.append(f"  {explanation.waiting.what} waits{_since(explanation.waiting.since)}:")
         lines.extend(line for blocker in explanation.waiting.blockers for line in _blocked(blocker))

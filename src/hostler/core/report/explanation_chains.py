@@ -7,7 +7,7 @@ from msgspec import Struct
 from hostler.core.report.burn_ins import BurnInStanding
 from hostler.core.report.next_actor import ActsNext
 from hostler.core.state.certificates import KeptCertificate
-from hostler.core.state.model import CheckResult, Evidence, Phase, Waiting
+from hostler.core.state.model import ActFailure, CheckResult, Evidence, Phase, Waiting
 
 
 class Link(Struct, frozen=True):
@@ -128,7 +128,7 @@ class Explanation(Struct, frozen=True):
     under way beside those of its SKU, by the journal, None where none is. `probation`: until when
     the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
     verdicts, one of each profile.
-    `waits` are those that belong to no chain, the latest last.
+    `waits` are those that belong to no chain, the latest last. `failures`: what failed last, the newest first.
     `acts_next`: whose turn it is, None of a node that has left.
     """
 
@@ -146,3 +146,4 @@ class Explanation(Struct, frozen=True):
     burn_in: BurnInStanding | None = None
     acts_next: ActsNext | None = None
     waits: tuple[WaitSpell, ...] = ()
+    failures: tuple[ActFailure, ...] = ()

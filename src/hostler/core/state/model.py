@@ -398,6 +398,15 @@ class AsideFailure(Struct, frozen=True):
     times: int = 1
 
 
+class ActFailure(Struct, frozen=True):
+    """An act on a node that came to nothing: which plan or operation, when, how it ended and why."""
+
+    what: str
+    at: datetime
+    result: str
+    why: str
+
+
 class Attempt(Struct, frozen=True):
     """Try of a remedy on a node for one of its parts, a rung of the escalation ladder above all.
 
@@ -486,7 +495,8 @@ class Node(Struct, frozen=True):
     `hardware_boots` the boot in which each was read. `repairs` is what hands did since it left production or, a spare,
     came back. `bundles` are its last evidence, `certificates` the last proofs that it was sanitised. `light` is the
     locate LED asked for, `medium` the boot medium in a virtual drive. `came_from`: the phase left for triage; `rounds`:
-    visits there in a row that convicted nobody. `drill`: its last drill.
+    visits there in a row that convicted nobody. `drill`: its last drill. `failed` are the
+    last plans that failed, the newest first, until one is done.
     """
 
     id: str
@@ -557,6 +567,7 @@ class Node(Struct, frozen=True):
     machine_work: MachineWork | None = None
     dpu_logins: tuple[DpuLogin, ...] = ()
     drill: Drill | None = None
+    failed: tuple[ActFailure, ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -27,6 +27,7 @@ export function Node() {
       <${Lanes} id=${seen.node.id} now=${now} />
       <section class="story" aria-label="Why it is where it is">
         <${ActsNext} />
+        <${Failures} now=${now} />
         <${Waiting} now=${now} />
         <${Checklist} seen=${seen} />
         <${Drill} seen=${seen} />
@@ -78,6 +79,13 @@ function ActsNext() {
   return html`<p class="acts-next" data-who=${next.who}><b>Next</b> ${next.text}</p>`;
 }
 
+// What failed last, the newest first: it stands before what the node waits for.
+/** @param {{ now: Row }} props */
+function Failures({ now }) {
+  const failures = story.value.failures ?? [];
+  return failures.map((/** @type {Row} */ one) => html`<p class="failed" role="status">${plain(one.what)} ${plain(one.result)} ${since(one.at, now)} ago${one.why && `: ${one.why}`}</p>`);
+}
+
 /** @param {{ now: Row }} props */
 function Waiting({ now }) {
   const waiting = story.value.waiting;
@@ -97,6 +105,7 @@ function Chain({ chain }) {
       <h3><time>${moment(chain.at)}</time>${chain.outcome}</h3>
       ${chain.conditions.map((/** @type {Row} */ link) => html`<${Link} link=${link} />`)}
       ${chain.remedy && html`<${Remedy} remedy=${chain.remedy} />`}
+      ${chain.waits.map((/** @type {Row} */ one) => html`<p class="waited">waited since ${moment(one.since)}${one.seconds === null ? ", still" : `, ${Math.round(one.seconds)} s`}: ${one.reasons.join("; ")}</p>`)}
       ${chain.operations.length > 0 && html`
         <table class="acts"><tbody>${chain.operations.map((/** @type {Row} */ act) => html`<${Act} act=${act} />`)}</tbody></table>
       `}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
 from hostler.core.report.lanes import Lanes, lanes
+from hostler.core.report.last_failures import last_failures
 from hostler.core.report.next_actor import acts_next
 from hostler.core.state.model import Observation
 from hostler.server.api_resources import AgentSeen, HistoryRow, history_row
@@ -44,7 +45,7 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     told = explain(records, app_state.shown(who, node))
     if node is None:
         return told
-    told = replace(told, acts_next=acts_next(app_state.fleet, node))
+    told = replace(told, acts_next=acts_next(app_state.fleet, node), failures=last_failures(node, app_state.now()))
     if who.role is Role.tenant:
         return told
     standing = await app_state.burn_ins.standing(node, app_state.now())

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.client.answers import AgentView, NodeRow
 from hostler.core.boot.cloud_init import DOCUMENTS, preview
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
+from hostler.core.report.last_failures import last_failures
 from hostler.core.report.next_actor import acts_next
 from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition
@@ -53,6 +54,7 @@ async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> 
         parts=parts_of(app_state.fleet, node),
         addresses=dict(node.addresses),
         acts_next=acts_next(app_state.fleet, node),
+        failures=last_failures(node, app_state.now()),
         burn_in=None if who.role is Role.tenant else await app_state.burn_ins.standing(node, app_state.now()),
     )
 

@@ -12,7 +12,7 @@ from hostler.core.state.drills import Drill, running
 from hostler.core.state.events.rollouts import note_plan
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import ActClass, Attempt, Evidence, Node, Phase, Plan
+from hostler.core.state.model import ActClass, ActFailure, Attempt, Evidence, Node, Phase, Plan
 from hostler.core.state.repairs import RepairDone
 
 ATTEMPTS_KEPT = 32
@@ -20,6 +20,7 @@ RECENT_KEPT = 4096
 YIELDED = "yielded"
 """Result of a plan that gave its place of a budget to an immediate remedy."""
 CONSENTS_KEPT = 64
+FAILURES_KEPT, REASON_KEPT = 3, 300
 
 
 class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
@@ -132,7 +133,7 @@ def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
     return (*kept, seen)[-RECENT_KEPT:]
 
 
-def _end_plan(fleet: Fleet, event: PlanEnded, _at: datetime) -> None:
+def _end_plan(fleet: Fleet, event: PlanEnded, at: datetime) -> None:
     """A plan that disturbed nobody is no strike: a mere try if it failed, forgotten if it was called off in time."""
     node = node_of(fleet, event.node)
     plan, attempts = node.plan, node.attempts
@@ -155,7 +156,8 @@ def _end_plan(fleet: Fleet, event: PlanEnded, _at: datetime) -> None:
     over = plan is not None and plan.disruptive and event.result in ("done", "failed")
     consented = () if over else node.consented
     ended = replace(node, plan=None, attempts=_kept(attempts), consented=consented, drill=_drilled(node, event))
-    fleet.put_node(node.id, replace(ended, repairs=_unproven(node, event.result)))
+    repairs, failed = _unproven(node, event.result), _failures(node, event, at)
+    fleet.put_node(node.id, replace(ended, repairs=repairs, failed=failed))
 
 
 def _drilled(node: Node, event: PlanEnded) -> Drill | None:
@@ -165,6 +167,17 @@ def _drilled(node: Node, event: PlanEnded) -> Drill | None:
         return node.drill
     said = f": {event.reason}" if event.reason else ""
     return replace(drill, failed=f"{plan.name} {event.result}{said}"[:300])
+
+
+def _failures(node: Node, event: PlanEnded, at: datetime) -> tuple[ActFailure, ...]:
+    """The node's last failures: what failed is shown until something of more than ease is done."""
+    plan = node.plan
+    if event.result == "failed" and not (plan is not None and plan.drill):
+        name = plan.name if plan is not None else "a plan"
+        return (ActFailure(name, at, event.result, event.reason[:REASON_KEPT]), *node.failed)[:FAILURES_KEPT]
+    if event.result != "done" or plan is None:
+        return node.failed
+    return tuple(one for one in node.failed if plan.act_class is ActClass.easing and one.what != plan.name)
 
 
 def _unproven(node: Node, result: str) -> tuple[RepairDone, ...]:
