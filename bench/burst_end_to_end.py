@@ -270,7 +270,7 @@ def _told(figures: Figures, seen: Moments, raised: dict[str, float], victims: li
 def _quantiles(figures: Figures, what: str, took: list[float], victims: list[str], note: str = "") -> None:
     found = f"{len(took)} of {len(victims)} seen"
     if len(took) < 2:
-        figures.add(f"{what}: P50", float("nan"), "s", found)
+        figures.add(f"{what}: seen", len(took), "", f"of {len(victims)}: too few for a quantile")
         return
     cuts = statistics.quantiles(took, n=100, method="inclusive")
     figures.add(f"{what}: P50", cuts[49], "s", note or found)
