@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.policy.remedy_escalation import climb, is_lemon, need_of, rank
+from hostler.core.policy.remedy_escalation import Turn, climb, is_lemon, need_of, rank
 from hostler.core.state import events as e
 from hostler.core.state.configuration import REMEDIES
 from hostler.core.state.model import ActClass, Attempt, Condition, Phase, Profile, Severity
@@ -42,12 +42,12 @@ def test_the_ladder_climbs_by_attempts_per_part_within_the_rung_s_window(
     now = after(days=30)
     attempts = tuple(Attempt(name, part, after(days=30, minutes=-age_min)) for name, part, age_min in tried)
     attempts = tuple(Attempt(a.remedy, a.part, min(a.at, after(days=30, seconds=-1))) for a in attempts)
-    assert climb(POLICY, a_node("a", attempts=attempts), "gpu_reset", "G0", now) == rung
+    assert climb(POLICY, a_node("a", attempts=attempts), "gpu_reset", "G0", Turn(now)) == rung
 
 
 def test_what_failed_before_anybody_was_disturbed_is_no_strike() -> None:
     mere = Attempt("gpu_reset", "G0", NOW, struck=False, failed=True)
-    assert climb(POLICY, a_node("a", attempts=(mere,)), "gpu_reset", "G0", after(hours=1)) == "gpu_reset"
+    assert climb(POLICY, a_node("a", attempts=(mere,)), "gpu_reset", "G0", Turn(after(hours=1))) == "gpu_reset"
 
 
 def test_a_scheduler_that_refuses_costs_the_part_no_rung_and_ends_with_a_person() -> None:

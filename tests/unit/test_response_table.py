@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hostler.core.policy.corroboration import doubtful_causes, tenant_has_root, uncorroborated_conditions
 from hostler.core.policy.remedy_escalation import (
     Need,
+    Turn,
     climb,
     is_lemon,
     is_on_probation,
@@ -261,20 +262,20 @@ def test_a_strike_counts_up_to_its_window_and_for_its_part(
 ) -> None:
     """Seconds ago. Mutants: the window is a second longer; a rung without a row has another default."""
     tried = tuple(Attempt(name, part, NOW + SECOND * ago) for name, part, ago in attempts)
-    assert climb(POLICY, a_node("a", attempts=tried), "reboot", "G0", NOW) == rung
+    assert climb(POLICY, a_node("a", attempts=tried), "reboot", "G0", Turn(NOW)) == rung
 
 
 def test_a_strike_of_any_part_counts_where_no_part_is_named_and_what_struck_nothing_never() -> None:
     """Mutants: one of the three ways to be the same part is dropped; `struck` is not looked at."""
     tried = (Attempt("reboot", "G0", NOW - SECOND), Attempt("reboot", "G1", NOW - SECOND * 2))
-    assert climb(POLICY, a_node("a", attempts=tried), "reboot", "", NOW) == "power_cycle"
+    assert climb(POLICY, a_node("a", attempts=tried), "reboot", "", Turn(NOW)) == "power_cycle"
     mere = tuple(replace(attempt, struck=False) for attempt in tried)
-    assert climb(POLICY, a_node("a", attempts=mere), "reboot", "", NOW) == "reboot"
+    assert climb(POLICY, a_node("a", attempts=mere), "reboot", "", Turn(NOW)) == "reboot"
 
 
 def test_off_the_ladder_nothing_climbs() -> None:
     tried = tuple(Attempt("bmc_reset", "", NOW - SECOND * ago) for ago in (1, 2, 3))
-    assert climb(POLICY, a_node("a", attempts=tried), "bmc_reset", "", NOW) == "bmc_reset"
+    assert climb(POLICY, a_node("a", attempts=tried), "bmc_reset", "", Turn(NOW)) == "bmc_reset"
 
 
 def test_the_plan_that_runs_is_no_attempt_against_itself() -> None:
@@ -286,8 +287,8 @@ def test_the_plan_that_runs_is_no_attempt_against_itself() -> None:
     assert plan is not None
     tried = (Attempt("reboot", "", plan.recorded_at), Attempt("reboot", "", plan.recorded_at - SECOND))
     at = plan.recorded_at + SECOND
-    assert climb(POLICY, replace(drive.node("a"), attempts=tried), "reboot", "", at) == "reboot"
-    assert climb(POLICY, a_node("a", attempts=tried), "reboot", "", at) == "power_cycle"
+    assert climb(POLICY, replace(drive.node("a"), attempts=tried), "reboot", "", Turn(at)) == "reboot"
+    assert climb(POLICY, a_node("a", attempts=tried), "reboot", "", Turn(at)) == "power_cycle"
 
 
 @pytest.mark.parametrize(
@@ -303,8 +304,8 @@ def test_probation_begins_one_rung_higher_until_its_end(until: datetime | None, 
     """Mutant: it lasts a moment longer than its end."""
     node = a_node("a", probation_until=until)
     assert is_on_probation(node, NOW) is on_probation
-    assert climb(POLICY, node, "reboot", "", NOW) == rung
-    assert climb(POLICY, node, "triage", "", NOW) == "triage"
+    assert climb(POLICY, node, "reboot", "", Turn(NOW)) == rung
+    assert climb(POLICY, node, "triage", "", Turn(NOW)) == "triage"
 
 
 def test_the_ladder_changes_when_the_next_strike_is_forgotten_or_probation_ends() -> None:

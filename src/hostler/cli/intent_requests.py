@@ -120,6 +120,7 @@ def _radius(detail: dict[str, str]) -> None:
         ("approval", detail.get("approval", "")),
         ("disturbs", f"{len(nodes)} node(s), {detail.get('gpus', '0')} GPUs: {', '.join(nodes)}" if nodes else ""),
         ("waits for", detail.get("waits_for", "") or ("nothing: it would begin at once" if nodes else "")),
+        ("not known", detail.get("not_known", "")),
     )
     for title, text in rows:
         if text:

@@ -63,6 +63,24 @@ class AgentView(Struct, frozen=True):
     profiles: tuple[str, ...] | None = None
 
 
+class ExcludedRemedies(Struct, frozen=True):
+    """Remedies that cannot be carried out on a node for one reason: the operation that is missing, why, what to do."""
+
+    operation: str
+    why: str
+    mend: str
+    remedies: tuple[str, ...]
+
+
+class NodeAbilities(Struct, frozen=True):
+    """A node and what cannot be done on it, () where everything can or nobody knows yet."""
+
+    node: str
+    pool: str
+    phase: Phase
+    excluded: tuple[ExcludedRemedies, ...]
+
+
 class ConditionRow(Struct, frozen=True):
     """A condition with where its node stands."""
 
@@ -398,6 +416,7 @@ class IntentProgress(Struct, frozen=True):
 LISTS: dict[type, str] = {
     NodeRow: routes.NODES,
     AgentView: routes.AGENTS,
+    NodeAbilities: routes.ABILITIES,
     ConditionRow: routes.CONDITIONS,
     PoolView: routes.POOLS,
     ShadowRow: routes.SHADOWS,

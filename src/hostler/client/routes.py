@@ -1,5 +1,6 @@
 """The API's paths that programs start from, each once; what is below one is `PATH/NAME` and `PATH/NAME/…`."""
 
+ABILITIES = "/v1/abilities"
 ADMISSION = "/v1/admission"
 ADMISSION_PLAN = "/v1/admission/plan"
 ADOPT = "/v1/adopt"

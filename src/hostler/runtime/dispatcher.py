@@ -6,11 +6,19 @@ from datetime import datetime
 from typing import Protocol
 
 from hostler.controller.step_output import Send
-from hostler.core.state.model import Operation, Outcome
+from hostler.core.state.model import LASTING, Facts, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs import traces
 from hostler.logs.structured import bound, logger
-from hostler.ports import ConflictError, JournalError, OperationDriver, RefusedError, UnreachableError
+from hostler.ports import (
+    CertificateChangedError,
+    ConflictError,
+    JournalError,
+    LoginRefusedError,
+    OperationDriver,
+    RefusedError,
+    UnreachableError,
+)
 from hostler.runtime.performers import Performers
 
 log = logger()
@@ -136,8 +144,12 @@ class Sender:
 
 def fate(send: Send, error: Exception) -> Outcome:
     """Outcome of a driver's error: what it would not do is refused; of all else nobody knows what came."""
-    refused = isinstance(error, RefusedError) and send.how == "perform"
-    return _outcome(send.operation, "refused" if refused else "unknown", str(error) or type(error).__name__)
+    asked, why = send.operation, str(error) or type(error).__name__
+    if not isinstance(error, RefusedError) or send.how != "perform":
+        return _outcome(asked, "unknown", why)
+    lasts = isinstance(error, LoginRefusedError | CertificateChangedError)
+    facts: Facts = {LASTING: f"correct what is recorded: hostler node explain {send.node.id}"} if lasts else {}
+    return Outcome(asked.id, asked.node, "refused", why[:500], facts, attempt=asked.attempt)
 
 
 def _outcome(operation: Operation, result: str, detail: str) -> Outcome:

@@ -9,8 +9,9 @@ from typing import TypeVar
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
-from hostler.client.answers import AgentView
+from hostler.client.answers import AgentView, ExcludedRemedies, NodeAbilities
 from hostler.core.fabric.path_blame import PairResult
+from hostler.core.policy.abilities import excluded_by
 from hostler.core.state.assets import Asset
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
@@ -43,7 +44,7 @@ from hostler.server.request_counters import RequestCounters
 from hostler.server.server_settings import Settings
 from hostler.server.standby_proxy import Forwarder
 from hostler.server.token_scope import own_records, sees, shown
-from hostler.server.tokens import Identity, TokenStore
+from hostler.server.tokens import Identity, Role, TokenStore
 from hostler.server.trend_archive import TrendArchive
 
 T = TypeVar("T")
@@ -128,6 +129,12 @@ class AppState:
     def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:
         """The value as the caller is shown it (`token_scope.shown`)."""
         return shown(who, self.cell.view, value, also)
+
+    def abilities_of(self, who: Identity, node: Node) -> NodeAbilities:
+        """Remedies that cannot be carried out on the node, one row for each reason; a tenant is told nothing of it."""
+        excluded = () if who.role is Role.tenant else excluded_by(self.context(), node)
+        rows = tuple(ExcludedRemedies(one.kind, one.why, one.mend, remedies) for one, remedies in excluded)
+        return NodeAbilities(node.id, node.pool, node.phase, rows)
 
     def agent_view(self, node: Node) -> AgentView:
         """The node's agent: whether it is heard, when last, its version and memory in KiB."""

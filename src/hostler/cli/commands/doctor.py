@@ -69,6 +69,30 @@ def pool(name: PoolName, *, show: ShowList = SHOW_LIST, connect: Connect = CONNE
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
 
 
+@app.command
+def nodes(*, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
+    """List nodes on which remedies cannot be carried out: no BMC, one that refuses, an agent that may not act.
+
+    Each with what is missing, the remedies that this excludes, and what to do. Exit status 7 where there are such.
+    """
+    client = connect.client()
+    rows = [
+        {
+            "cluster": found["pool"],
+            "kind": missing["operation"],
+            "name": found["node"],
+            "bad": True,
+            "text": f"{missing['why']}: excludes {', '.join(missing['remedies'])}",
+            "instead": missing["mend"],
+            "remediator": False,
+        }
+        for found in client.pages(routes.ABILITIES)
+        for missing in found["excluded"]
+    ]
+    show.emit(rows, FINDINGS)
+    return ExitCode.unsound if rows else ExitCode.ok
+
+
 def _offer(kind: type[Verb]) -> None:
     first = (word("cluster", Cluster), argument_word(kind, "remediator"))
     app.command(command(kind, first, of_scope(CLUSTER)), name=kind.facts.command.split()[-1])

@@ -6,10 +6,11 @@ from hostler.core.intents import own_work
 from hostler.core.intents.affected_nodes import named
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.intents.what_fits import demand_room
+from hostler.core.intents.what_fits import demand_means, demand_room
 from hostler.core.planning.domain_plans import DomainAct, acts, request_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
+from hostler.core.policy.abilities import Answer, remedy_ability
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -59,6 +60,7 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
         events.append(e.ConditionRaised(_condition_of(ask, node, request, group, kept)))
     if found := [n.id for n in nodes if any(c.type == request.condition and c.group.scope for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of another act already; see `hostler domain list`")
+    demand_means(ask, nodes, request.remedy)
     if not isinstance(ask.act, PowerOff):
         demand_room(ask, _asked_for(ask, nodes, group))
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
@@ -126,12 +128,17 @@ def preview(ask: Ask[RemedyVerb]) -> Answered:
             waits.extend(c.blocker.text for c in consents if c.blocker)
         else:
             waits.append(consents.text)
+    means = [(node, remedy_ability(ask.context, node, need.remedy)) for node in asked]
+    waits.extend(found.text for _, found in means if found.silent)
+    unsure = [found.text for _, found in means if found.answer is Answer.unknown and not found.silent]
     detail = {
         "plan": " → ".join(step.operation for step in plan.steps),
         "nodes": ",".join(n.id for n in nodes),
         "gpus": str(sum(blast_radius(ask.context.fleet, n.id).gpus for n in nodes)),
         "waits_for": "; ".join(waits[:20]),
     }
+    if unsure:  # it is found out by trying: neither promised nor refused
+        detail["not_known"] = "; ".join(unsure[:20])
     return Answered(True, f"would {need.remedy} {len(nodes)} node(s)", detail=detail)
 
 

@@ -5,6 +5,7 @@ A person's cordon is laid at once, ahead of every remedy that waits, and asks no
 """
 
 from hostler.core.conditions.sku_match import gaps
+from hostler.core.planning import refusals
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import retry_wait
 from hostler.core.policy.holds_and_pauses import held, keeping_away, lacks_cordon, scopes
@@ -79,7 +80,7 @@ def _serve(context: DecisionContext, node: Node) -> Answer:
 def _ease(context: DecisionContext, node: Node, name: str) -> Answer:
     """The plan that eases. What a cordon takes counts as unavailable (`health.is_serving`); no budget is asked."""
     plan = record(context, node, RECIPES[name], Frame(ActClass.easing))
-    return retry_wait(context, node, name) or Act((plan,))
+    return refusals.wait_after_refusal(context, node, name) or retry_wait(context, node, name) or Act((plan,))
 
 
 def _unseen(context: DecisionContext, node: Node) -> Wait | None:

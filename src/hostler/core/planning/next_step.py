@@ -13,6 +13,7 @@ from hostler.core.planning.in_service import cordon_as_asked, serve
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.planning.person_waits import waits_for_person
 from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.planning.refusals import close_past_tickets, wait_after_refusal
 from hostler.core.planning.remediation import answered, needed, protect
 from hostler.core.planning.restore_freeze import standing_still
 from hostler.core.planning.without_bmc import unpowered
@@ -38,7 +39,7 @@ def next_step(context: DecisionContext, node: Node) -> Answer:
         return Act(told)
     need = needed(context, node)
     rung = ladder_changes_at(context.fleet.policy_of(node), node, context.sure)
-    answer = asked_again(context.now, _next(context, node, need), rung)
+    answer = asked_again(context.now, close_past_tickets(context, node, _next(context, node, need)), rung)
     answer = idle_checks.beside(context, node, condition_tickets.beside(context, node, answer))
     answer = condition_tickets.counted(context, node, cords.beside(context, node, answer))
     answer = standing_still(context, node, need, evidence_keeping.beside(context, node, answer))
@@ -89,7 +90,7 @@ def _in_phase(context: DecisionContext, node: Node) -> Answer:
         if is_lemon(context.fleet.policy_of(node), node, context.sure):
             why = "one visit to triage too many"
             return Act(change_phase(context, node, Phase.rma, why, Conviction(why)))
-    if paused := unanswered_checks.pauses(context, node):
+    if paused := unanswered_checks.pauses(context, node) or wait_after_refusal(context, node, row.recipe):
         return paused
     if not row.recipe:
         return waits_for_person(node)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
+from hostler.core.planning import refusals
 from hostler.core.planning.domain_plans import request_of
 from hostler.core.planning.without_bmc import words_without
 from hostler.core.policy import rma_cases
@@ -16,6 +17,7 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.events.operations import unmarked
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
     GONE,
@@ -57,7 +59,8 @@ def conclude(context: DecisionContext, node: Node, operation: Operation, outcome
             # an eviction, or a cordon laid again, only makes way for the step
             aside = plan.state == "running" and plan.steps[plan.index].operation != operation.kind
             moved = () if aside else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-            return (finished, *moved, *_counted(context, node, plan, operation))
+            allowed = refusals.granted(context, node, operation.kind)
+            return (finished, *moved, *_counted(context, node, plan, operation), *allowed)
         case StepEnd.open:
             return (finished, *unsaid(context, node, operation, verdict_of(outcome), outcome.detail or outcome.result))
         case StepEnd.failed:
@@ -89,9 +92,24 @@ def _failed(
     if operation.kind == "cordon" and _leads_out(plan) and context.live.has_left(node):
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
     why = f"{getattr(operation.act, 'profile', operation.kind)}: {outcome.detail or outcome.result}"
+    if outcome.result == "refused" and plan.state == "running" and not plan.steps[plan.index].optional:
+        return _refused(context, node, operation, outcome)
     ground = Conviction(why) if operation.kind in ("run_checks", unanswered_checks.SANITISE) else None
     asked = unanswered_checks.defied(context, node, why) if operation.kind == unanswered_checks.SANITISE else ()
     return (*asked, *fail_step(context, node, plan, why, ground))
+
+
+def _refused(context: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+    """Events of a refusal: what came before is taken back, unless the hardware was touched or a fault was seen."""
+    assert node.plan is not None, "a step has a plan"
+    plan, why = unmarked(node.plan, operation), f"{operation.kind}: {outcome.detail or outcome.result}"
+    told = tuple(refusals.follows(context, node, plan, operation, outcome))
+    lasts = bool(refusals.mend_of(context, node, operation, outcome))
+    if refusals.is_tried_later(plan, lasts=lasts):
+        return (*told, e.PlanEnded(node.id, plan.id, "cancelled", why))
+    if plan.disruptive and not plan.touched and refusals.is_requested(node, plan):
+        return (*told, e.PlanUndoing(node.id, plan.id, why, "failed"))
+    return (*told, *fail_plan(context, node, plan, why))
 
 
 def _begins_again(plan: Plan, operation: Operation, outcome: Outcome) -> int | None:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.staleness import doubts
+from hostler.core.planning import refusals
 from hostler.core.planning.domain_plans import members, request_of
 from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.policy.abilities import REFUSED, ability, has_no_power, remedy_ability
 from hostler.core.policy.abilities import Answer as Can
-from hostler.core.policy.abilities import ability, has_no_power
 from hostler.core.policy.budgets import reopens
 from hostler.core.policy.corroboration import uncorroborated_conditions
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
@@ -65,14 +67,19 @@ def needed(context: DecisionContext, node: Node) -> Need | None:
 
 def _answerable(context: DecisionContext, node: Node) -> Need | None:
     policy = context.fleet.policy_of(node)
-    gravest = need = need_of(policy, node, context.sure)
+    cannot = partial(_cannot, context, node)
+    gravest = need = need_of(policy, node, context.sure, cannot=cannot)
     observed: tuple[str, ...] = ()
     while need is not None and not need.requested and need.act_class is not ActClass.protective:
-        if mode_of(context, node, need.remedy) is not Mode.observe:
+        if mode_of(context, node, need.remedy) is not Mode.observe and not cannot(need.remedy):
             break
         observed = (*observed, need.remedy)
-        need = need_of(policy, node, context.sure, observed)
+        need = need_of(policy, node, context.sure, observed, cannot=cannot)
     return need or gravest
+
+
+def _cannot(context: DecisionContext, node: Node, name: str) -> bool:
+    return remedy_ability(context, node, name).answer is Can.cannot
 
 
 def remedy(context: DecisionContext, node: Node, need: Need) -> Answer:
@@ -111,6 +118,10 @@ def answered(context: DecisionContext, node: Node, need: Need) -> Answer:
 def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
     """Answer that keeps the remedy of these nodes from beginning, None for nothing: patience, guards, storm brake."""
     for member in nodes:
+        if impossible := refusals.lacking(context, member, need):
+            return impossible
+        if paused := refusals.wait_after_refusal(context, member, need.remedy):
+            return paused
         if waiting := retry_wait(context, member, need.remedy, need.rule, requested=need.requested):
             return waiting
     if found := blockers(context, _request(need, nodes)):
@@ -118,7 +129,7 @@ def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> A
         return Wait(need.remedy, found, until=reopens(context, found), urgent=urgent)
     if why := _storms(context, need, len(nodes)):
         return Act((e.BrakeLatched(why),))
-    return None
+    return next((wait for n in nodes if (wait := refusals.awaited(context, n, need)) is not None), None)
 
 
 def _consents_asked(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
@@ -154,7 +165,7 @@ def _ends_with_plan(ticket: Ticket) -> bool:
 
     What a customer left stays asked.
     """
-    if ticket.kind == CONDITION:
+    if ticket.kind in (CONDITION, REFUSED):
         return True
     return ticket.kind == unanswered_checks.TICKET and ticket.fault != unanswered_checks.SANITISE
 

@@ -11,11 +11,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, ON, LiveNode
 from hostler.core.state.machine_work import PROVISIONER
 from hostler.core.state.model import Blocker, Node
 from hostler.core.state.provider import has_provider_alone, instance_of
+from hostler.core.state.ways_out import observed
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import RECIPES
 
@@ -65,6 +67,8 @@ def ability(context: DecisionContext, node: Node, kind: str) -> Ability:
     """Whether the operation of this kind can be done on the node now."""
     port = OPERATIONS[kind].port
     found = CAN if port == "present" else _BY_PORT[port](context, node, kind)
+    if found.answer is not Answer.cannot and (said := lasting_refusal(context, node, kind)) is not None:
+        return Ability(Answer.cannot, kind, said.summary, said.action)
     if found.answer is not Answer.can and not found.kind:
         return Ability(found.answer, kind, found.why, found.mend.format(node=node.id), found.silent)
     return found
@@ -85,12 +89,52 @@ def excluded_remedies(context: DecisionContext, node: Node) -> dict[str, Ability
     return {name: one for name, one in found if one.answer is Answer.cannot}
 
 
+def excluded_by(context: DecisionContext, node: Node) -> tuple[tuple[Ability, tuple[str, ...]], ...]:
+    """Missing means of the node, each with the remedies that it excludes."""
+    found: dict[tuple[str, str], list[str]] = {}
+    missing: dict[tuple[str, str], Ability] = {}
+    for name, one in excluded_remedies(context, node).items():
+        missing.setdefault((one.why, one.mend), one)
+        found.setdefault((one.why, one.mend), []).append(name)
+    return tuple((missing[key], tuple(names)) for key, names in found.items())
+
+
 def waits_for(context: DecisionContext, node: Node, name: str) -> Blocker | None:
     """The wait of a request whose means is known and does not answer now."""
     found = remedy_ability(context, node, name)
     if found.answer is not Answer.unknown or not found.silent:
         return None
-    return Blocker("ability", node.id, f"{name} needs {found.kind}: {found.why}", found.mend)
+    return Blocker("ability", node.id, f"{name} needs {found.kind}: {found.why}", observed(found.mend))
+
+
+REFUSED = "refused"
+"""The kind of ticket of an operation that was refused. `fault` is its kind, `component` what it was refused by."""
+
+
+def refusal_of(context: DecisionContext, node: Node, kind: str) -> Ticket | None:
+    """The open ticket about the refusal of this kind of operation on the node."""
+    about = context.fleet.tickets_about(node.id)
+    return next((t for t in about if t.kind == REFUSED and t.fault == kind), None)
+
+
+def lasting_refusal(context: DecisionContext, node: Node, kind: str) -> Ticket | None:
+    """The ticket of a refusal that no waiting changes, while what refused is what it was."""
+    if context.fleet.index.lacks(f"ticket:{node.id}"):
+        return None
+    said = refusal_of(context, node, kind)
+    return said if said is not None and said.component == basis(context, node, kind) else None
+
+
+def basis(context: DecisionContext, node: Node, kind: str) -> str:
+    """Ground of a refusal of this kind: another BMC, another boot or other permissions make it one of the past."""
+    here, port = context.live.of(node.id), OPERATIONS[kind].port
+    if port == "bmc":
+        return f"bmc {node.binding('bmc')} {'refuses' if here.bmc_refused else 'serves'}"
+    if port == "agent":
+        verbs = here.verbs
+        may = "untold" if verbs is None else f"{kind in verbs.known} {kind in verbs.barred}"
+        return f"agent {node.boot_id} {may}"
+    return f"{port} {node.assignment.cluster if node.assignment is not None else ''}"
 
 
 _WORST = (Answer.cannot, Answer.unknown)

@@ -1,5 +1,6 @@
 """From the conditions on a node to the one remedy it needs now: the response table and the escalation ladder."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -12,6 +13,20 @@ from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.tables.recipe_facts import act_class_of, is_disruptive, is_protective
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
+Excludes = Callable[[str], bool]
+"""Whether the remedy of this name cannot be carried out on the node."""
+
+
+def excludes_nothing(_remedy: str) -> bool:
+    """Every remedy can be carried out, as far as anybody has asked."""
+    return False
+
+
+class Turn(Struct, frozen=True):
+    """A look at the ladder: its moment, and which remedies cannot be carried out on the node."""
+
+    now: datetime
+    cannot: Excludes = excludes_nothing
 
 
 class Need(Struct, frozen=True):
@@ -50,15 +65,18 @@ def rule_for(policy: Policy, condition: Condition) -> Rule:
     )
 
 
-def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] = ()) -> Need | None:
+def need_of(
+    policy: Policy, node: Node, now: datetime, without: tuple[str, ...] = (), cannot: Excludes = excludes_nothing
+) -> Need | None:
     """The gravest remedy that the node's conditions ask for, with all conditions that it would answer.
 
-    `without` leaves the conditions out that ask for these remedies by themselves.
+    `without` leaves the conditions out that ask for these remedies by themselves. Rungs of the ladder that `cannot` be
+    carried out on the node are passed over.
 
     Application faults, unruled conditions and findings of an earlier boot ask for nothing. Only managed nodes in
     production get automatic remedies; a person's request and protection count everywhere.
     """
-    asked = (_need(policy, node, condition, now) for condition in node.conditions)
+    asked = (_need(policy, node, condition, now, cannot) for condition in node.conditions)
     needs = [need for need in asked if need is not None and (need.requested or need.remedy not in without)]
     if not needs:
         return None
@@ -80,8 +98,8 @@ def _gravity(need: Need) -> tuple[int, bool, bool, int, tuple[str, ...]]:
     return rank(need.remedy), at_once, not need.confirm, need.severity, need.causes
 
 
-def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
-    return _asked(policy, node, condition, rule_for(policy, condition), now)
+def _need(policy: Policy, node: Node, condition: Condition, now: datetime, cannot: Excludes) -> Need | None:
+    return _asked(policy, node, condition, rule_for(policy, condition), Turn(now, cannot))
 
 
 def shadow_need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
@@ -89,14 +107,14 @@ def shadow_need(policy: Policy, node: Node, condition: Condition, now: datetime)
     rule = policy.rules.get(condition.type, UNRULED)
     if not rule.shadow or condition.remedy:
         return None
-    return _asked(policy, node, condition, rule, now)
+    return _asked(policy, node, condition, rule, Turn(now))
 
 
-def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: datetime) -> Need | None:
+def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, turn: Turn) -> Need | None:
     if not rule.remedy or not _concerns(node, condition, rule):
         return None
     first = rule.remedy if condition.remedy else _beyond(node, condition, rule.remedy)
-    remedy = condition.remedy or climb(policy, node, first, condition.part, now)
+    remedy = condition.remedy or climb(policy, node, first, condition.part, turn)
     if condition.drill and node.drill is not None and not node.drill.remedy:
         remedy = "cordon"
     timing = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
@@ -142,19 +160,19 @@ def _beyond(node: Node, condition: Condition, remedy: str) -> str:
     return REMEDIES[REMEDIES.index(remedy) + 1] if held and remedy in REMEDIES[:-1] else remedy
 
 
-def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> str:
-    """The first rung from `remedy` upwards that has attempts left on this node and part.
+def climb(policy: Policy, node: Node, remedy: str, part: str, turn: Turn) -> str:
+    """The first rung from `remedy` upwards that has attempts left on this node and part, and can be carried out there.
 
     On probation it begins one rung higher. The plan that runs is not yet an attempt against itself.
     """
     if remedy not in REMEDIES:
         return remedy
     own = node.plan.recorded_at if node.plan else None
-    first = REMEDIES.index(remedy) + is_on_probation(node, now)
+    first = REMEDIES.index(remedy) + is_on_probation(node, turn.now)
     for rung in REMEDIES[first:]:
         limit = policy.rungs.get(rung, Rung())
-        tried = sum(1 for a in node.attempts if a.at != own and _strikes(policy, a, rung, part, now))
-        if tried < limit.attempts:
+        tried = sum(1 for a in node.attempts if a.at != own and _strikes(policy, a, rung, part, turn.now))
+        if tried < limit.attempts and not turn.cannot(rung):
             return rung
     return "triage"
 

@@ -58,6 +58,7 @@ def text(explanation: Explanation) -> str:
         lines.extend(line for blocker in explanation.waiting.blockers for line in _blocked(blocker))
     if explanation.acts_next:
         lines.append(f"  next       {explanation.acts_next.text}")
+    lines.extend(f"  cannot     {told}" for told in explanation.cannot)
     if explanation.probation:
         lines.append(f"  {explanation.probation}")
     if explanation.progress:

@@ -129,7 +129,8 @@ class Explanation(Struct, frozen=True):
     the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
     verdicts, one of each profile.
     `waits` are those that belong to no chain, the latest last. `failures`: what failed last, the newest first.
-    `acts_next`: whose turn it is, None of a node that has left.
+    `acts_next`: whose turn it is, None of a node that has left. `cannot`: remedies that cannot be
+    carried out on the node, so that the next rung or a person takes their place, with why and what to do.
     """
 
     node: str
@@ -147,3 +148,4 @@ class Explanation(Struct, frozen=True):
     acts_next: ActsNext | None = None
     waits: tuple[WaitSpell, ...] = ()
     failures: tuple[ActFailure, ...] = ()
+    cannot: tuple[str, ...] = ()

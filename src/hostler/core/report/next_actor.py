@@ -61,6 +61,7 @@ _TITLES = {
 }
 
 BY_BLOCKER: dict[str, _Turn] = {
+    "ability": _Turn(NextActor.operator, "gives the node what the remedy needs, as the wait says"),
     "approval": _Turn(NextActor.operator, "approves or denies what is asked for"),
     "binding": _Turn(NextActor.operator, "corrects the name that answers for another machine"),
     "bmc": _Turn(NextActor.node, "has its BMC answer again"),
@@ -96,6 +97,7 @@ _UNKNOWN = _Turn(NextActor.operator, "looks at what it waits for")
 BY_TICKET: dict[str, _Turn] = {
     "consent": _Turn(NextActor.tenant, "consents that its work be ended, or lets it end"),
     CORDS: _Turn(NextActor.technician, "pulls the cords that the ticket names, and plugs them in again"),
+    "refused": _Turn(NextActor.operator, "does what the ticket says, as the operation is refused until then"),
     "stuck": _Turn(NextActor.operator, "decides what follows, as trying again did not help"),
 }
 """Kind of ticket → what its owner does; of other kinds, what the ticket asks for."""

@@ -321,6 +321,7 @@ class Plan(Struct, frozen=True):
     somebody, and so was left as it is. `boot_id` is the boot in which it was recorded; `left_boot` the one that was
     known when it first acted on the node's boot ("": none was), None while it has not. `rules`: how it ends.
     `unproven`: proofs of its recipe that were not to be had on this node, each with why. `drill`: its only cause.
+    `refused`: the operation of its step was refused, so that its end is no strike.
     """
 
     id: str
@@ -358,13 +359,15 @@ class Plan(Struct, frozen=True):
     rules: PlanRules = PlanRules()
     unproven: tuple[str, ...] = ()
     drill: str = ""
+    refused: bool = False
 
 
 class Operation(Struct, frozen=True):
     """One small idempotent act that a driver is asked for, recorded before it is sent.
 
     `boot_id` is the boot it is meant for; an agent of another boot refuses it. `attempt` counts sends. `restarts`: the
-    node's boot ends or begins with it. `aside`: it runs beside the node's plan (`Node.aside`).
+    node's boot ends or begins with it. `aside`: it runs beside the node's plan (`Node.aside`). `flags`: fields of its
+    plan that were set when it was asked for, taken back where it is refused.
     """
 
     id: str
@@ -381,6 +384,7 @@ class Operation(Struct, frozen=True):
     settling: bool = False
     restarts: bool = False
     aside: bool = False
+    flags: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:

@@ -6,6 +6,7 @@ from litestar import Router, get
 from litestar.params import FromPath
 from msgspec.structs import replace
 
+from hostler.core.policy.abilities import excluded_by
 from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
 from hostler.core.report.lanes import Lanes, lanes
@@ -49,7 +50,10 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     if who.role is Role.tenant:
         return told
     standing = await app_state.burn_ins.standing(node, app_state.now())
-    told = replace(told, probation=probation_of(node, app_state.now()), burn_in=standing)
+    cannot = tuple(
+        f"{', '.join(names)}: {one.why}; {one.mend}" for one, names in excluded_by(app_state.context(), node)
+    )
+    told = replace(told, probation=probation_of(node, app_state.now()), burn_in=standing, cannot=cannot)
     if not app_state.agent_view(node).heard:
         return told
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)

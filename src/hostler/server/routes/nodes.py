@@ -5,7 +5,7 @@ from litestar.params import FromPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.client.answers import AgentView, NodeRow
+from hostler.client.answers import AgentView, NodeAbilities, NodeRow
 from hostler.core.boot.cloud_init import DOCUMENTS, preview
 from hostler.core.planning.firmware_plan import FirmwareRow, firmware_rows
 from hostler.core.report.last_failures import last_failures
@@ -91,10 +91,18 @@ async def list_agents(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[
     return page.of(app_state.agent_view(node) for node in page.items)
 
 
+@get("/abilities", guards=SEE)
+async def list_abilities(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[NodeAbilities]:
+    """Every node with the remedies that cannot be carried out on it, why, and what to do; of tenants' tokens none."""
+    page = paged(ids_for(app_state, who, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
+    return page.of(app_state.abilities_of(who, node) for node in page.items)
+
+
 router = Router(
     path="/",
     route_handlers=[
         list_nodes,
+        list_abilities,
         get_node,
         node_conditions,
         node_firmware,

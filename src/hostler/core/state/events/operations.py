@@ -14,7 +14,7 @@ from hostler.core.state.events.inventory import runs
 from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
 from hostler.core.state.evidence import BUNDLES_KEPT, COLLECT, KeptBundle
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation
+from hostler.core.state.model import HELD, OWNER, RECOVERY, STAGED, AsideFailure, Node, Operation, Plan
 from hostler.core.state.operations import FIRMWARE_LOOKS, RenewDpuLogin, ResetPort, VerifyDeviceFirmware, WipeDpuLogin
 from hostler.core.state.packed_strings import pairs
 
@@ -67,11 +67,39 @@ def _start_operation(fleet: Fleet, event: OperationStarted, at: datetime) -> Non
         fleet.put_node(node.id, replace(node, aside=operation, machine_work=begun))
         return
     plan = node.plan
-    if plan is not None and (operation.disturbs or operation.touches):
-        plan = replace(plan, disturbed=plan.disturbed or operation.disturbs, touched=plan.touched or operation.touches)
-    if plan is not None and operation.restarts:
-        plan = replace(plan, left_boot=plan.left_boot or node.boot_id)
+    if plan is not None:
+        operation, plan = _marked(operation, plan, node.boot_id)
     fleet.put_node(node.id, replace(node, operation=operation, plan=plan))
+
+
+def _marked(operation: Operation, plan: Plan, boot_id: str) -> tuple[Operation, Plan]:
+    """Mark the plan before the operation is sent: what becomes of it may never be known.
+
+    The operation keeps which flags are its own. One that is sent again keeps none: what its first try did is unsure.
+    """
+    asked = {
+        "disturbed": operation.disturbs and not plan.disturbed,
+        "touched": operation.touches and not plan.touched,
+        "left_boot": operation.restarts and plan.left_boot is None,
+    }
+    own = tuple(name for name, fresh in asked.items() if fresh) if operation.attempt == 1 else ()
+    plan = replace(plan, disturbed=plan.disturbed or operation.disturbs, touched=plan.touched or operation.touches)
+    if operation.restarts:
+        plan = replace(plan, left_boot=plan.left_boot or boot_id)
+    return (replace(operation, flags=own) if own != operation.flags else operation), plan
+
+
+def _left_untouched(plan: Plan, operation: Operation, event: OperationFinished) -> Plan:
+    """The plan after an operation: it notes where somebody held what was to be acted upon, or refused."""
+    if event.facts.get(HELD):
+        return replace(plan, busy=True)
+    return replace(unmarked(plan, operation), refused=True) if event.result == "refused" else plan
+
+
+def unmarked(plan: Plan, operation: Operation) -> Plan:
+    """The plan as it was before the operation was asked for: a refusal has touched and disturbed nothing."""
+    flags: dict[str, bool | None] = {name: None if name == "left_boot" else False for name in operation.flags}
+    return replace(plan, **flags) if flags else plan
 
 
 def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> None:
@@ -82,7 +110,7 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
     operation = node.operation
     if operation is None or operation.id != event.operation:
         raise FoldError(f"{event.node} has no outstanding operation {event.operation}")
-    _note_reset(fleet, operation, at)
+    _note_reset(fleet, operation, at, refused=event.result == "refused")
     settling = node.settling
     if event.settle_until is not None:
         settling = (*settling, replace(operation, deadline=event.settle_until, settling=True))
@@ -101,22 +129,23 @@ def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> N
         node = replace(node, dpu_logins=tuple(one for one in node.dpu_logins if one.bmc != wiped))
     node = _listed(fleet, node, operation.kind, event)
     plan = node.plan
-    if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
-        plan = replace(plan, busy=True)
+    if plan is not None and plan.id == operation.plan:
+        plan = _left_untouched(plan, operation, event)
     fleet.put_node(
         node.id,
         replace(node, plan=plan, operation=None, settling=settling, given_up=given_up, cordons=cordons),
     )
 
 
-def _note_reset(fleet: Fleet, operation: Operation, at: datetime) -> None:
-    """Note at an open fault of a link that its port is reset: at the beginning, and at the end."""
+def _note_reset(fleet: Fleet, operation: Operation, at: datetime, *, refused: bool = False) -> None:
+    """Note at an open fault of a link that its port is reset, at the beginning and at the end; a refusal is none."""
     act = operation.act
     if not isinstance(act, ResetPort):
         return
+    seen = None if refused else at
     for ends in ((act.a, act.z), (act.z, act.a)):
         if (case := fleet.link_cases.get(f"{act.fabric}/{'|'.join(ends)}")) is not None:
-            fleet.link_cases.put(case.id, replace(case, reset_at=at))
+            fleet.link_cases.put(case.id, replace(case, reset_at=seen))
 
 
 def _verified(node: Node, kind: str, event: OperationFinished, at: datetime) -> Node:

@@ -95,7 +95,11 @@ def _approve(fleet: Fleet, event: PlanApproved, at: datetime) -> None:
 
 
 def _advance(fleet: Fleet, event: PlanAdvanced, at: datetime) -> None:
-    _put_plan(fleet, event.node, lambda p: replace(p, index=event.index, step_since=at))
+    _put_plan(
+        fleet,
+        event.node,
+        lambda p: replace(p, index=event.index, step_since=at, refused=p.refused and p.state == "undoing"),
+    )
 
 
 def _undo(fleet: Fleet, event: PlanUndoing, at: datetime) -> None:
@@ -134,14 +138,15 @@ def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
 
 
 def _end_plan(fleet: Fleet, event: PlanEnded, at: datetime) -> None:
-    """A plan that disturbed nobody is no strike: a mere try if it failed, forgotten if it was called off in time."""
+    """A plan that disturbed nobody or was refused is a mere try, not a strike; one called off in time is forgotten."""
     node = node_of(fleet, event.node)
     plan, attempts = node.plan, node.attempts
     if plan is not None:
         own = (plan.remedy or plan.name, plan.recorded_at)
         others = tuple(a for a in attempts if (a.remedy, a.at) != own)
         if event.result == "failed":
-            struck, touched = plan.disturbed and not plan.busy, plan.touched and not plan.busy
+            struck = plan.disturbed and not plan.busy and not plan.refused
+            touched = plan.touched and not plan.busy
             how = Attempt(own[0], plan.part, own[1], struck, failed=True, touched=touched, busy=plan.busy)
             tried = replace(how, drill=bool(plan.drill))
             attempts = (*others, tried)
