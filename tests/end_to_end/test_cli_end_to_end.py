@@ -16,10 +16,11 @@ import aiohttp
 import pytest
 
 from hostler.agent.controller_client import About, ControllerClient
-from hostler.agent.machine import ANSWERED
-from hostler.agent.node_operations import PROFILES
+from hostler.agent.machine import ANSWERED, NEED_PERMISSION
+from hostler.agent.node_operations import KNOWN_KINDS, PROFILES
 from hostler.cli import server_contexts
 from hostler.cli.exit_codes import ExitCode
+from hostler.core.state.live_state import AgentVerbs
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import AgentMailboxes
@@ -234,7 +235,23 @@ async def test_a_journal_is_sound_until_somebody_changes_it(tmp_path: Path, caps
     assert json.loads(capsys.readouterr().out)["sound"] is False
 
 
-async def hears(data: Path, node: str, profiles: tuple[str, ...]) -> None:
+async def test_doctor_nodes_names_what_cannot_be_done_and_the_explanation_says_it(
+    data: Path, say: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nodes without a BMC, one of them with an agent that may not act. Mutants: unknown is listed; a node is not."""
+    await hears(data, "n1", ("gate",), AgentVerbs(KNOWN_KINDS, NEED_PERMISSION))
+    capsys.readouterr()
+    assert await call("doctor", "nodes", "-o", "json") == ExitCode.unsound
+    rows = json.loads(capsys.readouterr().out)["items"]
+    said = {(row["name"], row["text"].partition(":")[0]) for row in rows}
+    assert ("n1", "the agent of n1 was started without --allow-actions") in said
+    assert {row["name"] for row in rows if "reboot" in row["text"]} == {"n1"}, "nobody knows of n2's agent yet"
+    assert all(row["instead"] for row in rows)
+    told = await say("node", "explain", "n1")
+    assert any("--allow-actions" in one for one in told["cannot"])
+
+
+async def hears(data: Path, node: str, profiles: tuple[str, ...], verbs: AgentVerbs | None = None) -> None:
     """The node's agent says by its own client which checks it has."""
     store = TokenStore(data / "tokens.db")
     token = data / f"{node}.token"
@@ -243,7 +260,13 @@ async def hears(data: Path, node: str, profiles: tuple[str, ...]) -> None:
     store.close()
     async with aiohttp.ClientSession() as session:
         await ControllerClient(session, server_contexts.read().of().server, token, node).heartbeat(
-            "b1", About("1.0", profiles=profiles)
+            "b1",
+            About(
+                "1.0",
+                profiles=profiles,
+                verbs=verbs.known if verbs is not None else None,
+                barred=verbs.barred if verbs is not None else (),
+            ),
         )
 
 

@@ -12,7 +12,10 @@ from hostler.agent.node_operations import KNOWN_KINDS, NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.controller.inputs import AgentHeard, NodeSeen, Replied
 from hostler.controller.step_output import Send
+from hostler.core.policy.abilities import excluded_by
+from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import AgentVerbs
 from hostler.core.state.model import LASTING, Facts, Node, Operation, Outcome, Phase
 from hostler.core.tables.operations import OPERATIONS
@@ -209,6 +212,10 @@ def test_a_remedy_without_a_rung_above_is_a_person_s() -> None:
     waits = drive.node().waiting
     assert waits is not None
     assert [b.kind for b in waits.blockers] == ["ability"]
+    drive.tells(MAY)
+    drive.run()
+    assert [s for s in drive.sent if s.operation.kind == "bmc_cold_reset"], "begun as soon as it may be"
+    assert not [t for t in drive.fleet.tickets_about("n") if t.kind == "refused"]
 
 
 def test_a_request_waits_for_a_dead_bmc_before_any_cordon() -> None:
@@ -290,6 +297,35 @@ def test_a_phase_s_own_work_that_is_refused_stays_where_it_is(phase: Phase) -> N
     drive.refuses.clear()
     drive.wait(days=2)
     assert not [t for t in drive.fleet.tickets_about("n") if t.kind == "refused"], "done, and so closed"
+
+
+def test_a_phase_s_work_that_is_refused_for_good_begins_when_the_bmc_is_another() -> None:
+    """Mutants: the node waits for ever after a rebind; the refused BMC is asked day after day."""
+    drive = RefusingDrive([a_node("n", pool="", phase=Phase.seatrial)], {LASTING: "see to its login"})
+    drive.power["n"] = False
+    drive.refuses = {"power_on": "401"}
+    drive.step(NodeSeen("n", "off"))
+    drive.wait(days=3)
+    assert sum(1 for send in drive.sent if send.operation.kind == "power_on") == 1
+    waits = drive.node().waiting
+    assert waits is not None
+    assert [b.kind for b in waits.blockers] == ["ability"]
+    drive.refuses.clear()
+    assert drive.ask_two("rebind", "n", kind="bmc", value="https://bmc/other").granted
+    drive.run()
+    assert drive.power["n"], "the other BMC is asked at once"
+
+
+def test_the_head_of_the_explanation_and_the_doctor_name_what_cannot_be_done() -> None:
+    """Mutant: the means that is missing is told by each remedy, and not once."""
+    drive = means(bmc=True, verbs=BARRED)
+    context = DecisionContext(drive.fleet, drive.controller.live, drive.now)
+    ((missing, remedies),) = excluded_by(context, drive.node())
+    assert missing.why == "the agent of n was started without --allow-actions"
+    assert {"gpu_reset", "reboot", "bmc_reset"} <= set(remedies)
+    assert "power_cycle" not in remedies
+    told = replace(explain(drive.journal, drive.node()), cannot=(f"{', '.join(remedies)}: {missing.why}",))
+    assert "  cannot     gpu_reset, reboot" in text(told)
 
 
 @pytest.mark.parametrize(("lasting", "after"), [(True, Phase.zap), (False, Phase.zap_fail)])

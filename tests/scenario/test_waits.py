@@ -82,6 +82,18 @@ WOKEN = {
         "scenario/test_rejoin_guard",
         "test_a_customer_there_is_waited_for_behind_our_cordon",
     ),
+    "planning/refusals.awaited": (
+        "scenario/test_refused_operations",
+        "test_a_request_waits_for_a_dead_bmc_before_any_cordon",
+    ),
+    "planning/refusals.lacking": (
+        "scenario/test_refused_operations",
+        "test_a_remedy_without_a_rung_above_is_a_person_s",
+    ),
+    "planning/refusals.wait_after_refusal": (
+        "scenario/test_refused_operations",
+        "test_a_phase_s_work_that_is_refused_for_good_begins_when_the_bmc_is_another",
+    ),
     "planning/remediation.protect": ("scenario/test_silence", "test_protection_never_begins_on_what_is_unknown"),
     "planning/remediation.remedy": (
         "scenario/test_incidents",

@@ -84,8 +84,13 @@ def remedy_ability(context: DecisionContext, node: Node, name: str) -> Ability:
 
 
 def excluded_remedies(context: DecisionContext, node: Node) -> dict[str, Ability]:
-    """The remedies that cannot be carried out on this node, with the operation that is missing."""
-    found = ((name, remedy_ability(context, node, name)) for name in DISTURBING)
+    """The remedies that cannot be carried out on this node, with the operation that is missing.
+
+    Those that people ask for or a rule of its policy names: nobody misses what is never begun.
+    """
+    named = {rule.remedy for rule in context.fleet.policy_of(node).rules.values()}
+    wanted = (name for name in DISTURBING if name in named or name in _ASKED_FOR)
+    found = ((name, remedy_ability(context, node, name)) for name in wanted)
     return {name: one for name, one in found if one.answer is Answer.cannot}
 
 
@@ -163,6 +168,7 @@ def _needed(node: Node, name: str) -> Iterator[str]:
             yield "reboot" if restarts and row.kind in ("power_off", "power_on") else row.kind
 
 
+_ASKED_FOR = ("gpu_reset", "reboot", "power_cycle", "firmware_update", "triage", "release", "drain")
 DISTURBING = tuple(name for name, recipe in RECIPES.items() if recipe.act_class is None or recipe.disruptive)
 """Recipes that a condition's rule or a person asks for."""
 
