@@ -27,8 +27,8 @@ class Who(Struct, frozen=True):
 
 
 READER = frozenset({"see"})
-TENANT = READER | {"disturb", "answer"}
-TECHNICIAN = READER | {"work"}
+TENANT = READER | {"disturb", "withdraw", "answer"}
+TECHNICIAN = READER | {"withdraw", "work"}
 OPERATOR = READER | TECHNICIAN | {"disturb", "operate"}
 ALL_OF_IT = frozenset({"see cell"})
 NOTHING: frozenset[str] = frozenset()
@@ -282,7 +282,6 @@ ROUTES: dict[str, Route] = {
 VERBS: dict[str, str] = {
     **dict.fromkeys(
         (
-            "call-off",
             "consent",
             "cordon",
             "drain",
@@ -317,6 +316,7 @@ VERBS: dict[str, str] = {
         "work",
     ),
     **dict.fromkeys(("certify", "close-ticket", "end-work", "power-off", "rma-return", "start-work"), "work"),
+    "call-off": "withdraw",
     "answer-maintenance": "answer",
     "validate-fabric": "work",
     "tick-manual-test": "work",

@@ -210,7 +210,7 @@ def test_an_act_is_called_off_whole(name: str) -> None:
     assert not drive.cordoned
     assert not any(drive.node(n).conditions for n in TRAYS)
     assert drive.sweep() == 0
-    assert "no person has asked for one" in drive.ask("call-off", name).text
+    assert "nobody has asked for anything that is not done" in drive.ask("call-off", name).text
 
 
 def test_an_act_that_ended_work_and_waits_for_other_work_is_called_off() -> None:
@@ -234,7 +234,9 @@ def test_an_act_on_hardware_that_has_begun_is_not_called_off() -> None:
     drive.script("reboot", "late", node="t02")
     assert drive.ask_two("reboot", DOMAIN).granted
     drive.run()
-    assert drive.ask("call-off", DOMAIN).granted
+    refused = drive.ask("call-off", DOMAIN)
+    assert not refused.granted
+    assert "reboot has begun (reboot of t00), and cannot be taken back" in refused.text
     drive.run()
     assert drive.cordoned == set(TRAYS)
     drive.land()

@@ -9,8 +9,8 @@ from tests.kit import intent_of
 from tests.unit.test_approvals import SIZE, fleet
 
 GENTLE = frozenset({
-    # keeps things as they are, or calls off what was asked for
-    "call-off", "cordon", "deny-request", "hold", "pause", "reject", "stop-rollout",
+    # keeps things as they are
+    "cordon", "deny-request", "hold", "pause", "reject", "stop-rollout",
     "uncordon", "withdraw-request", "withdraw-remediator",
     # the second person's own word
     "approve-request",
@@ -36,7 +36,7 @@ HARMFUL = frozenset({
     "consent", "drain", "power-cycle", "reboot", "release-node", "request-replacement", "reset-gpu",
     "return-for-maintenance", "start-work", "update-firmware",
     # lets go on what waits, or loosens what decides
-    "accept-remediator", "activate", "approve", "cancel-maintenance", "close-incident", "mode", "release",
+    "accept-remediator", "activate", "approve", "call-off", "cancel-maintenance", "close-incident", "mode", "release",
     "release-brake", "release-restore", "resume", "schedule-maintenance", "treat-individually",
 })  # fmt: skip
 """Verbs that wait where they would disturb more nodes than one person may."""

@@ -28,7 +28,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.unavailable: "the server is out of reach or busy; the same command may work later",
     ExitCode.unauthorised: "no token, a wrong one, or one whose role does not allow it",
     ExitCode.unsound: "what was checked is not sound: rules violated in a simulation, or a damaged journal",
-    ExitCode.waits: "asked for, and waits for a second person's approval",
+    ExitCode.waits: "asked for, and waits for a second person, or, after --wait-s, for what the table names",
     ExitCode.interrupted: "ended with Ctrl-C",
     ExitCode.closed_pipe: "whoever read the output stopped reading",
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.intent_progress import IntentFollower, code_of_progress
 from hostler.cli.intent_requests import say_brake
 from hostler.cli.options import Why
 from hostler.cli.output import dump_json, dump_yaml, shown
@@ -112,7 +113,12 @@ def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: 
     also = {"reason": why.reason, "dry_run": why.dry_run, "key": why.key_for()}
     answer = client.post(path, {**body, **also})
     _tell(answer, output)
-    return ExitCode.ok if answer["granted"] else ExitCode.waits
+    handle = (answer.get("detail") or {}).get("intent", "")
+    if not why.wait or why.dry_run or not handle:
+        return ExitCode.ok if answer["granted"] else ExitCode.waits
+    follower = IntentFollower(client)
+    follower.follow([handle], why.wait_s)
+    return code_of_progress(follower.found[handle])
 
 
 def effect_of(detail: dict[str, str]) -> list[tuple[str, str]]:
@@ -132,5 +138,7 @@ def _tell(answer: dict[str, Any], output: str) -> None:
             dump_yaml(answer)
         case _:
             print(shown(str(answer.get("text", "done")), breaks=True))
+            if way_back := (answer.get("detail") or {}).get("call_off"):
+                print(shown(f"to call it off: {way_back}"))
             for title, text in effect_of(answer.get("detail") or {}):
                 print(f"  {title:<10} {shown(text)}")

@@ -183,6 +183,10 @@ class Why:
     wait: Annotated[
         bool, Parameter(negative=(), help="Follow it until it is done, and say whom it waits for; 3 where it failed.")
     ] = False
+    wait_s: Annotated[
+        float | None,
+        Parameter(show_default=False, help="With --wait: stop after so many seconds; 8 where something still waits."),
+    ] = None
 
     def key_for(self, target: str = "") -> str:
         """The idempotency key, of one target where there are several. What is only tried has none."""

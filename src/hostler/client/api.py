@@ -133,14 +133,18 @@ class Client:
 
     def progress(self, intent: str) -> "Iterator[IntentProgress]":
         """How far an intent has come, again and again; the last is of one of which nothing is open."""
-        from hostler.client.answers import IntentProgress, read
-
         while True:
-            found = read(self.get(f"{routes.INTENTS}/{quote(intent, safe='')}"), IntentProgress)
+            found = self.look(intent)
             yield found
             if found.over:
                 return
             time.sleep(LOOK_S)
+
+    def look(self, intent: str) -> "IntentProgress":
+        """How far an intent has come by now."""
+        from hostler.client.answers import IntentProgress, read
+
+        return read(self.get(f"{routes.INTENTS}/{quote(intent, safe='')}"), IntentProgress)
 
     def get(self, path: str, query: Query = NO_QUERY) -> Any:
         """The JSON at the path; empty query values are left out."""

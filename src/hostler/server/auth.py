@@ -15,14 +15,17 @@ from hostler.server.tokens import Identity, Role, TokenStore
 _P = Permission
 
 MAY: dict[Role, frozenset[Permission]] = {
-    Role.operator: frozenset({_P.see, _P.see_cell, _P.disturb, _P.work, _P.operate, _P.enrol, _P.configure}),
-    Role.technician: frozenset({_P.see, _P.see_cell, _P.work}),
-    Role.tenant: frozenset({_P.see, _P.disturb, _P.answer}),
+    Role.operator: frozenset(
+        {_P.see, _P.see_cell, _P.disturb, _P.withdraw, _P.work, _P.operate, _P.enrol, _P.configure}
+    ),
+    Role.technician: frozenset({_P.see, _P.see_cell, _P.withdraw, _P.work}),
+    Role.tenant: frozenset({_P.see, _P.disturb, _P.withdraw, _P.answer}),
     Role.viewer: frozenset({_P.see, _P.see_cell}),
     Role.agent: frozenset({_P.report}),
 }
 """Role → permissions. `see`: nodes and what hangs on them, as far as the token reaches. `see_cell`: what concerns the
-whole cell. `disturb`: remedies and cordons on nodes within reach (a tenant's own). `work`: a technician's verbs.
+whole cell. `disturb`: remedies and cordons on nodes within reach (a tenant's own). `withdraw`: call off what was asked
+for; of a technician and a tenant, what they asked for themselves. `work`: a technician's verbs.
 `answer`: a tenant's word on maintenance of its nodes. `operate`: every other verb. `report`: the agent's side, for its
 own node."""
 

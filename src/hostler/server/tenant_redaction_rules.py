@@ -599,6 +599,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.DrillEnded: _rows("drill result", node=_node, person=_untold, reason=_untold),
     e.DpuLoginDue: _rows(node=_node, bmc=_untold, by=_untold, why=_untold, certificate=_untold),
     e.BmcCertificateDue: _rows(node=_node, by=_untold, why=_untold),
+    e.RequestWithdrawn: _rows("what", node=_node, by=_untold, why=_untold, bmc=_untold),
     e.MachineWorkAsked: _rows(node=_node, by=_untold, why=_untold, act=_untold),
     e.InstanceReplaced: _rows(node=_node, by=_untold, provider=_untold, before=_untold, after=_untold),
     e.BmcCertificateSeen: _rows(node=_node, shown=_untold),

@@ -11,10 +11,11 @@ from hostler.cli.node_verbs import command, word
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.status_screen import domain_lines
 from hostler.cli.table_columns import DOMAIN_ACTS
+from hostler.core.state.verbs.call_off import CallOff
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb, name_of
 from hostler.core.state.verbs.holds import Uncordon
-from hostler.core.state.verbs.remedies import CallOff, RemedyVerb
+from hostler.core.state.verbs.remedies import RemedyVerb
 
 if TYPE_CHECKING:
     from hostler.client import Client

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from msgspec import Struct
 
+from hostler.core.intents import call_off
 from hostler.core.intents.activation import rolls_out
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
-from hostler.core.intents.bounds import check_bounds
+from hostler.core.intents.bounds import check_bounds, is_same
 from hostler.core.planning.what_if import acting, by_pool, gpus_of, loosens
 from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
@@ -64,11 +65,6 @@ _WHOSE = {"bmc": "the BMC's", DPU_BMC: "a DPU's", OUTLET: "a PDU's"}
 """Kind of binding → whose password is sent to the address that it names."""
 
 
-def is_same(one: str, other: str) -> bool:
-    """Whether two names are one person's. Whoever holds several tokens in one name is one person."""
-    return one.casefold() == other.casefold()
-
-
 def pending(ask: AnyAsk) -> Approval | None:
     """The approval that the same person's same intent waits for already."""
     asked, now = _sameness(ask.intent, ask.configuration), ask.context.now
@@ -108,7 +104,8 @@ def told(approval: Approval) -> str:
 def _the_approval(ask: AnyAsk) -> Approval:
     approval = ask.context.fleet.approvals.get(ask.intent.target)
     if approval is None or approval.expires <= ask.context.now:
-        raise RefusalError(f"no intent waits for approval {ask.intent.target}; see `hostler approval list`")
+        also = call_off.hint(ask, ask.intent.target)
+        raise RefusalError(f"no intent waits for approval {ask.intent.target}; see `hostler approval list`{also}")
     return approval
 
 

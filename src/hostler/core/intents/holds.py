@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from hostler.core.intents import call_off
 from hostler.core.intents.affected_nodes import freed
 from hostler.core.intents.ask import (
     AnyAsk,
@@ -22,6 +23,7 @@ from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.health import is_serving
 from hostler.core.state.model import ActClass, HoldKind, Node
+from hostler.core.state.verbs.command_line import command_of
 from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, ReleaseHold, Resume, Uncordon
 
 
@@ -50,7 +52,7 @@ def _stay_open(ask: AnyAsk, nodes: tuple[Node, ...]) -> Iterator[str]:
     for node in nodes:
         holds = ask.context.fleet.holds_on(scopes(ask.context.fleet, node))
         if over := [hold for hold in holds if hold.kind is HoldKind.override]:
-            way_out = f"`hostler hold release {over[0].id} --reason …`"
+            way_out = f"`{command_of(ReleaseHold(), over[0].id)}`"
             yield f"{node.id} stays open, {over[0].owner} {over[0].reason}: {way_out}"
 
 
@@ -59,7 +61,10 @@ def uncordon(ask: Ask[Uncordon]) -> Granted:
     nodes = nodes_of(ask)
     held = [h for node in nodes for h in ask.context.fleet.holds_of(node.id) if h.kind is HoldKind.cordon]
     if not held:
-        raise RefusalError(f"no person has cordoned {ask.intent.target}; see `hostler node get {ask.intent.target}`")
+        target = ask.intent.target
+        raise RefusalError(
+            f"no person has cordoned {target}; see `hostler node get {target}`{call_off.hint(ask, target)}"
+        )
     own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
     stays = [h for h in held if h not in own]
     others = ", ".join(f"{'another customer' if h.tenant else h.owner}'s on {h.scope}" for h in stays[:5])

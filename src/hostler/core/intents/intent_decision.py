@@ -15,6 +15,7 @@ from hostler.core.intents import (
     asset_leaks,
     bmc_certificates,
     bmc_logins,
+    call_off,
     drills,
     expected_nodes,
     fabrics,
@@ -39,7 +40,18 @@ from hostler.core.intents import (
     ticket_claims,
     tickets,
 )
-from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
+from hostler.core.intents.ask import (
+    NODES_MAX,
+    REASON_MAX,
+    Answered,
+    AnyAsk,
+    Ask,
+    Granted,
+    Handler,
+    Handlers,
+    Nodes,
+    RefusalError,
+)
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.idempotency import content_of, repeated
 from hostler.core.state import events as e
@@ -80,7 +92,19 @@ def decide_intent(ask: AnyAsk) -> Answered:
         ways = refused.ways if isinstance(refused, RefusalError) else ()
         events = () if intent.dry_run else (recorded, *beside)
         return Answered(False, str(refused), events, {"intent": intent.id}, ways)
-    return Answered(True, text, (replace(said, disturbs=needs.nodes), *events), {"intent": intent.id})
+    recorded = replace(said, disturbs=needs.nodes, concerns=() if needs.nodes else _concerned(ask, events))
+    way_back = call_off.way_back(ask, events)
+    detail = {"intent": intent.id} | ({"call_off": way_back} if way_back else {})
+    return Answered(True, text, (recorded, *events), detail)
+
+
+def _concerned(ask: AnyAsk, events: tuple[e.Event, ...]) -> tuple[str, ...]:
+    """The nodes that an act on a rack, a pool or a list concerns, for those who follow it."""
+    nodes = ask.context.fleet.nodes
+    if ask.intent.target in nodes:
+        return ()
+    found = dict.fromkeys(name for event in events for name in e.subjects_of(event) if name in nodes)
+    return tuple(found)[:NODES_MAX]
 
 
 def _recorded(ask: AnyAsk, text: str, *, granted: bool) -> e.IntentRecorded:
@@ -113,7 +137,8 @@ def _waiting(ask: AnyAsk, needs: approvals.Demand) -> Answered:
     text = approvals.told(fresh)
     recorded = replace(_recorded(ask, text, granted=False), approval=fresh.id)
     events = (recorded,) if waits else (recorded, e.ApprovalRequested(fresh))
-    return Answered(False, text, events, {"intent": ask.intent.id, "approval": fresh.id})
+    way_back = call_off.way_back(ask, (), fresh.id)
+    return Answered(False, text, events, {"intent": ask.intent.id, "approval": fresh.id, "call_off": way_back})
 
 
 def _tried(ask: AnyAsk, needs: approvals.Demand, text: str) -> Answered:
@@ -172,6 +197,7 @@ HANDLERS: Handlers = {
     **bmc_certificates.HANDLERS,
     **bmc_logins.HANDLERS,
     **drills.HANDLERS,
+    **call_off.HANDLERS,
     **machine_work.HANDLERS,
     **instance_replacement.HANDLERS,
     **expected_nodes.HANDLERS,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
-from hostler.core.intents import dark_by_word, ticket_claims, work_preparation
+from hostler.core.intents import call_off, dark_by_word, ticket_claims, work_preparation
 from hostler.core.intents.ask import (
     AnyAsk,
     Ask,
@@ -56,7 +56,8 @@ def schedule_window(ask: Ask[ScheduleMaintenance]) -> Granted:
 def cancel_window(ask: Ask[CancelMaintenance]) -> Granted:
     """A maintenance window is called off."""
     if ask.intent.target not in ask.context.fleet.windows:
-        raise RefusalError(f"no maintenance window {ask.intent.target}; see `hostler maintenance list`")
+        also = call_off.hint(ask, ask.intent.target)
+        raise RefusalError(f"no maintenance window {ask.intent.target}; see `hostler maintenance list`{also}")
     return "window cancelled", (e.WindowEnded(ask.intent.target, ask.intent.person),)
 
 

@@ -1,9 +1,9 @@
 """A node's inspection by hands: items ticked with notes and photos; certified when all are, or rejected."""
 
 from hostler.core.conditions import rack_match
-from hostler.core.intents.approvals import is_same
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.intents.attached_files import attach
+from hostler.core.intents.bounds import is_same
 from hostler.core.intents.nodes import move
 from hostler.core.state import events as e
 from hostler.core.state.cases import DUE_DAY, Ticket

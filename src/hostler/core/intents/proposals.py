@@ -1,5 +1,6 @@
 """Answers to proposed plans."""
 
+from hostler.core.intents import call_off
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError, hold_of, node_of
 from hostler.core.planning.domain_plans import mates
 from hostler.core.policy.disruption_request import DisruptionRequest
@@ -37,7 +38,8 @@ def reject(ask: Ask[Reject]) -> Granted:
     """No to a proposed plan: the node is held as it is."""
     node = node_of(ask)
     if node.plan is None or node.plan.state != "proposed":
-        raise RefusalError(f"{node.id} has no proposed plan; see `hostler node get {node.id}`")
+        also = call_off.hint(ask, node.id)
+        raise RefusalError(f"{node.id} has no proposed plan; see `hostler node get {node.id}`{also}")
     hold = hold_of(ask, node.scope, HoldKind.operator, ask.act.hours)
     why = f"rejected by {ask.intent.person}"
     ended = (e.PlanEnded(n.id, n.plan.id, "cancelled", why) for n in together(ask, node) if n.plan is not None)

@@ -5,13 +5,11 @@ from msgspec.structs import replace
 from hostler.core.intents import own_work
 from hostler.core.intents.affected_nodes import named
 from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
-from hostler.core.intents.bounds import is_theirs
 from hostler.core.intents.what_fits import demand_means, demand_room
-from hostler.core.planning.domain_plans import DomainAct, acts, request_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.abilities import Answer, remedy_ability
-from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
+from hostler.core.policy.blast_radius import blast_radius, group_of
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import CORDON
@@ -21,7 +19,6 @@ from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
 from hostler.core.state.scopes import ALONE, ActGroup
 from hostler.core.state.verbs.remedies import (
-    CallOff,
     Drain,
     PowerCycle,
     PowerOff,
@@ -142,41 +139,10 @@ def preview(ask: Ask[RemedyVerb]) -> Answered:
     return Answered(True, f"would {need.remedy} {len(nodes)} node(s)", detail=detail)
 
 
-def call_off(ask: Ask[CallOff]) -> Granted:
-    """The requests of every act on the domain end. An act that has begun on the hardware of a node goes on."""
-    target = ask.intent.target
-    scopes = resolve(ask.context.fleet, target)
-    found = [act for act in acts(ask.context.fleet) if act.scope in scopes]
-    requested = [act for act in found if act.request is not None]
-    own = [act for act in requested if act.request is not None and is_theirs(ask.intent.bounds, _tenant(act.request))]
-    if requested and not own:
-        raise RefusalError(f"the act on {target} is not yours to call off; ask who asked for it, or an operator")
-    requested = own
-    if not requested:
-        why = (
-            "it answers a fault: hold the domain, or reject what is proposed"
-            if found
-            else "no person has asked for one"
-        )
-        raise RefusalError(f"no act on {target} can be called off: {why}; see `hostler domain list`")
-    events = tuple(event for act in requested for event in _cleared(ask, act))
-    return f"{', '.join(act.remedy for act in requested)} on {', '.join(map(str, scopes))} is called off", events
-
-
-def _tenant(request: Condition) -> str:
-    return str(request.evidence[0].facts.get(TENANT, "")) if request.evidence else ""
-
-
-def _cleared(ask: Ask[CallOff], act: DomainAct) -> tuple[e.Event, ...]:
-    requests = [(m.node.id, request.id) for m in act.members if (request := request_of(m.node, act.group)) is not None]
-    return tuple(e.ConditionCleared(node, request, ask.intent.person, ask.intent.reason) for node, request in requests)
-
-
 HANDLERS: Handlers = {
     **dict.fromkeys(
         (Drain, ResetGpu, Reboot, PowerCycle, UpdateFirmware, ReturnForMaintenance, RequestReplacement, ReleaseNode),
         Handler(grant_remedy, named),
     ),
     PowerOff: Handler(power_off),
-    CallOff: Handler(call_off),
 }

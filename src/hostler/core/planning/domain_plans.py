@@ -27,6 +27,10 @@ class DomainStage(IntEnum):
 
 
 _STAGES = {"cordon": DomainStage.cordon, "drain": DomainStage.drain, "uncordon": DomainStage.open}
+_TAKEN_BACK = (*_STAGES, "collect_evidence")
+"""Steps behind which the undo tail leaves a node as it was, whose hardware nothing was done to."""
+REQUESTED = "operator."
+"""How the types of conditions begin that are people's requests."""
 
 
 def request_of(node: Node, group: ActGroup) -> Condition | None:
@@ -97,16 +101,26 @@ def has_disturbed(fleet: Fleet, node: Node) -> bool:
 
 
 def is_called_off(fleet: Fleet, node: Node, plan: Plan) -> bool:
-    """Whether a person has called the act off, and nothing but cordons and evictions has been done on any member."""
-    if plan.group.scope is None or stands(fleet, node, plan):
+    """Whether people have called off what the plan answers, and it can still be taken back whole."""
+    if not (plan.group.scope is not None or is_requested(plan)) or stands(fleet, node, plan):
         return False
+    return not acted_upon(fleet, node, plan)
+
+
+def is_requested(plan: Plan) -> bool:
+    """Whether a person's request is among the causes of the plan."""
+    return any(cause.partition("/")[2].startswith(REQUESTED) for cause in plan.causes)
+
+
+def acted_upon(fleet: Fleet, node: Node, plan: Plan) -> str:
+    """The step by which the act can no longer be taken back, with its node; "" where it can."""
     everybody = ((node, plan), *mates(fleet, node))
-    return not any(_acted_upon(one, theirs) for one, theirs in everybody)
+    return next((f"{step} of {one.id}" for one, theirs in everybody if (step := _acted_upon(one, theirs))), "")
 
 
-def _acted_upon(node: Node, plan: Plan) -> bool:
+def _acted_upon(node: Node, plan: Plan) -> str:
     begun = plan.index + (node.operation is not None and node.operation.plan == plan.id)
-    return any(step.operation not in _STAGES for step in plan.steps[:begun])
+    return next((step.operation for step in plan.steps[:begun] if step.operation not in _TAKEN_BACK), "")
 
 
 def stands(fleet: Fleet, node: Node, plan: Plan) -> bool:

@@ -22,6 +22,9 @@ from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipe_facts import rules_of
 
+CALLED_OFF = "it was called off"
+"""Why a plan turns back whose request a person has withdrawn."""
+
 
 def bring_up_fails(context: DecisionContext, node: Node, plan: Plan) -> str:
     """Why a phase's own work has failed already: over the limit, or a grave condition appeared; "" if it has not."""
@@ -72,6 +75,8 @@ def abort_at_boundary(context: DecisionContext, node: Node, plan: Plan, need: Ne
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held),))
     if why := bring_up_fails(context, node, plan) or _down_at_its_gate(context, node, plan):
         return Act(fail_plan(context, node, plan, why))
+    if domain_plans.is_called_off(context.fleet, node, plan):
+        return Act((e.PlanUndoing(node.id, plan.id, CALLED_OFF),))
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
         made_way = _makes_way(node, plan, need)
@@ -106,8 +111,7 @@ def _turns_back(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Eve
     if why := domain_plans.turned_back(context.fleet, node) or _overridden(context, node, plan):
         return (e.PlanUndoing(node.id, plan.id, why),)
     if plan.disturbed or domain_plans.has_disturbed(context.fleet, node):
-        called_off = domain_plans.is_called_off(context.fleet, node, plan)
-        return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),) if called_off else None
+        return None
     if plan.causes and not domain_plans.stands(context.fleet, node, plan):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
     request = DisruptionRequest(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)

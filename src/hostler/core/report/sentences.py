@@ -568,6 +568,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
         e.DpuLoginDue,
         lambda event: f"the password of its DPU's BMC {event.bmc} is to be renewed ({event.by}): {event.why}",
     ),
+    EventTelling(e.RequestWithdrawn, lambda event: f"{event.what} is called off ({event.by}): {event.why}"),
     EventTelling(e.BmcLoginDue, lambda event: f"the BMC's password is to be renewed ({event.by}): {event.why}"),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}

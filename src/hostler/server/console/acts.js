@@ -85,7 +85,8 @@ function Asking({ now }) {
     try {
       const { answer, bad } = now.targets.length ? await sendEach(now, form, dryRun) : { answer: await send("/intents", body(now, form, dryRun)), bad: false };
       if (dryRun) show(answer.granted || !bad ? answer : null);
-      say({ busy: false, text: answer.text, bad, done: !dryRun });
+      const back = dryRun ? "" : answer.detail.call_off;
+      say({ busy: false, text: back ? `${answer.text}. To call it off: ${back}` : answer.text, bad, done: !dryRun });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       say({ busy: false, text: error.text, bad: true, done: false });
@@ -167,6 +168,7 @@ function added(answers) {
     nodes: nodes.join(","),
     gpus: String(sum("gpus") || ""),
     waits_for: all("waits_for").join("; "),
+    call_off: all("call_off").slice(0, 3).join("; "),
   };
 }
 

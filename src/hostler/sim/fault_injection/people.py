@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from hostler.core.state.model import Phase
 from hostler.core.state.pool_mode import Mode
+from hostler.core.state.verbs.call_off import CallOff
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, Resume, Uncordon
 from hostler.core.state.verbs.maintenance import EndWork, ScheduleMaintenance, StartWork
 from hostler.core.state.verbs.modes import SetMode
 from hostler.core.state.verbs.nodes import Certify, Debug, Onboard, RmaReturn, ZapAgain
 from hostler.core.state.verbs.remedies import (
-    CallOff,
     Drain,
     PowerCycle,
     PowerOff,

@@ -102,7 +102,13 @@ from hostler.core.state.events.goldens import (
     golden_subject,
 )
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowAnswered, WindowEnded, WindowScheduled
-from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
+from hostler.core.state.events.intents import (
+    ApprovalEnded,
+    ApprovalRequested,
+    ConfigActivated,
+    IntentRecorded,
+    RequestWithdrawn,
+)
 from hostler.core.state.events.inventory import HardwareSeen, InventorySeen, PartMoved
 from hostler.core.state.events.lights import LightAsked
 from hostler.core.state.events.links import LinkEvent, LinkFaultChanged, LinkFaultClosed, LinkFaultOpened
@@ -311,6 +317,7 @@ __all__ = [
     "RemediatorAccepted",
     "RemediatorsFound",
     "RepairRecorded",
+    "RequestWithdrawn",
     "RestoreReleased",
     "RmaCaseChanged",
     "RmaCaseClosed",
@@ -396,6 +403,7 @@ Event = (
     | ConfigActivated
     | IntentRecorded
     | ApprovalRequested
+    | RequestWithdrawn
     | ApprovalEnded
     | WorkConsented
     | RolloutStarted
@@ -571,6 +579,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("drill_sighted", 1): 10,
     ("drill_place_filled", 1): 10,
     ("drill_ended", 1): 10,
+    ("request_withdrawn", 1): 10,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

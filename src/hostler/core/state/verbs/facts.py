@@ -14,6 +14,7 @@ class Permission(StrEnum):
     see = "see"
     see_cell = "see_cell"
     disturb = "disturb"
+    withdraw = "withdraw"
     work = "work"
     answer = "answer"
     operate = "operate"

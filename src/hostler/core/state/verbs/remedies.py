@@ -1,4 +1,4 @@
-"""Remedies that people may ask for, and the end of such a request."""
+"""Remedies that people may ask for."""
 
 from typing import Annotated, ClassVar
 
@@ -107,9 +107,3 @@ class ReleaseNode(RemedyVerb, frozen=True):
 
     facts: ClassVar = _facts(Heading.life)
     remedy: ClassVar = RemedyRequest("operator.release", "release")
-
-
-class CallOff(Verb, frozen=True):
-    """Call an act on a whole domain off; what has begun and ended no work is undone on all of it."""
-
-    facts: ClassVar = VerbFacts(Permission.disturb, Target.domain, command="domain call-off")
