@@ -74,7 +74,7 @@ RUN = {
         "rma list", "rma open", "rma show", "rma edit", "rma advance rma-c1-n0007-5120 --step approved",
         "rma advance rma-c1-n0007-5120 --step received --reason", "stock",
     ),
-    "run-a-drill": ("drill list",),
+    "run-a-drill": ("drill c1-n0035", "drill show", "drill list"),
     "sanitise-a-node": ("node certificates",),
     "see-it-coming": ("trend list", "trend shifts", "trend scorecard", "trend lemons"),
     "send-evidence": ("node evidence", "node bundles"),

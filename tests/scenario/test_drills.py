@@ -497,3 +497,30 @@ def test_a_drill_is_told_apart_in_hours_and_troubles() -> None:
     assert standing.cause() == Cause("healthy")
     told = histories(lab.fleet, lab.journal, NOW, lab.now)
     assert [one.count for one in told if one.name == "a"] == [0]
+
+
+def test_an_idle_check_makes_way_for_a_drill() -> None:
+    """Mutants: a drill is refused because of an idle check; the check goes on in the drill's way."""
+    lab = Lab(modes={"*": "act", "idle_check": "act"})
+    lab.script("idle_check", *["mute"] * 50)
+    for _ in range(180):
+        lab.wait(minutes=1)
+        if lab.node("a").operation is not None:
+            break
+    assert lab.node("a").operation is not None
+    lab.begin_drill("xid79")
+    assert lab.node("a").operation is None
+    lab.write(lab.written[0])
+    lab.wait(minutes=30)
+    assert lab.drill().result == "returned"
+
+
+def test_what_a_drill_raises_and_has_done_says_so_in_the_history() -> None:
+    """Mutant: the sentences are those of a fault."""
+    lab = Lab()
+    drill = lab.begin_drill("xid79")
+    lab.write(lab.written[0])
+    lab.wait(minutes=30)
+    told = lab.transcript("a")
+    assert f"gpu.fallen_off_bus on a-G0 raised (drill {drill.id})" in told
+    assert f"uncordon (drill {drill.id})" in told

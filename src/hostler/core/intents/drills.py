@@ -15,6 +15,7 @@ from hostler.core.state.health import is_healthy
 from hostler.core.state.model import ActClass, Blocker, Node, Phase, Profile
 from hostler.core.state.verbs.drills import EndDrill, StartDrill
 from hostler.core.tables.drills import DRILLS, DrillRow, line_of
+from hostler.core.tables.operations import IDLE_CHECK
 
 
 def start(ask: Ask[StartDrill]) -> Granted:
@@ -53,8 +54,9 @@ def _demand_sound(ask: Ask[StartDrill], node: Node, row: DrillRow) -> None:
         raise RefusalError(f"drill {drill.id} runs on {node.id}; end it first (hostler drill end {node.id} --reason …)")
     if node.phase is not Phase.production or node.profile is not Profile.managed:
         raise RefusalError(f"{node.id} is {node.profile} in {node.phase}: a drill is for managed nodes in production")
-    if node.plan is not None or node.under_way or node.settling:
-        doing = node.plan.name if node.plan is not None else (*node.under_way, *node.settling)[0].kind
+    acts = [one.kind for one in (*node.under_way, *node.settling) if one.kind != IDLE_CHECK]  # that one makes way
+    if node.plan is not None or acts:
+        doing = node.plan.name if node.plan is not None else acts[0]
         raise RefusalError(f"{node.id} is busy with {doing}; wait for its end (hostler node explain {node.id})")
     if not is_healthy(node) or node.conditions:
         shown = ", ".join(c.type for c in node.conditions[:5]) or "it has not been seen to be sound"

@@ -21,6 +21,7 @@ from hostler.core.state.configuration import IdleCheckPolicy, scaled
 from hostler.core.state.customer_workloads import WorkClass
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, asked_again
+from hostler.core.state.drills import running as running_drill
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Blocker, CheckResult, Node, Operation, Phase, Profile, Severity, Verdict
 from hostler.core.state.operations import IdleCheck
@@ -109,6 +110,8 @@ def keeps_away(context: DecisionContext, node: Node) -> str:
 
 
 def _wanted_by_others(context: DecisionContext, node: Node) -> str:
+    if (drill := running_drill(node.drill)) is not None:
+        return f"drill {drill.id} runs"
     if node.plan is not None:
         return f"{node.plan.name} is under way"
     if ailing := next((c for c in node.conditions if _matters(c.severity, c.type, c.part, c.remedy)), None):

@@ -300,6 +300,10 @@ def _onboard_ticked(event: e.OnboardTicked) -> str:
     return f"'{tick.item}' is ticked by {tick.person}{': ' + tick.note if tick.note else ''}"
 
 
+def _of_drill(drill: str) -> str:
+    return f" (drill {drill})" if drill else ""
+
+
 def _drill_began(event: e.DrillBegan) -> str:
     drill = event.drill
     bounds = "" if drill.remedy else ", without a remedy"
@@ -356,7 +360,7 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.PhaseChanged, _phase_changed, NodeStory.moved),
     EventTelling(
         e.ConditionRaised,
-        lambda event: f"{_condition(event.condition)} raised{_said(event.condition)}",
+        lambda event: f"{_condition(event.condition)} raised{_of_drill(event.condition.drill)}{_said(event.condition)}",
         NodeStory.raised,
     ),
     EventTelling(
@@ -372,7 +376,9 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.RecurrenceCounted, _recurrence_counted),
     EventTelling(e.SourcesChanged, _sources),
     EventTelling(e.KnowledgeChanged, _knowledge, NodeStory.known),
-    EventTelling(e.PlanRecorded, lambda event: _planned(event.plan), NodeStory.planned),
+    EventTelling(
+        e.PlanRecorded, lambda event: f"{_planned(event.plan)}{_of_drill(event.plan.drill)}", NodeStory.planned
+    ),
     EventTelling(e.PlanApproved, lambda event: f"plan approved by {event.person}", NodeStory.approved),
     EventTelling(e.PlanAdvanced, lambda event: f"plan is at step {event.index + 1}", NodeStory.advanced),
     EventTelling(e.PlanUndoing, lambda event: f"plan is being undone: {event.reason}", NodeStory.undoing),
