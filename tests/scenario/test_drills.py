@@ -145,7 +145,6 @@ def test_a_token_counts_once() -> None:
     assert lab.drill().result == "seen"
     lab.begin_drill("memory_ue")
     lab.write(lab.written[1])
-    lab.run_some(1)
     before = len(lab.events(e.ConditionRaised, "a"))
     lab.write(lab.written[1])
     lab.write(lab.written[0])
