@@ -205,8 +205,8 @@ def test_a_node_that_its_vendor_gives_back_comes_back(sit: Sit, kind: Kind) -> N
 
 
 @pytest.mark.parametrize("kind", [Kind.none, Kind.bare])
-def test_a_node_that_nobody_can_switch_on_waits_for_the_person_who_does(sit: Sit, kind: Kind) -> None:
-    """Its vendor gives it back switched off. Mutants: its phase runs out for that; it is examined in vain every day."""
+def test_a_node_that_comes_back_switched_off_asks_the_person_who_switches_it_on(sit: Sit, kind: Kind) -> None:
+    """Mutants: its examination needs a BMC; what is asked names nobody."""
     terminal = sit(kind)
     drive = terminal.drive
     assert terminal.type("hostler node return-for-maintenance a")
@@ -215,9 +215,9 @@ def test_a_node_that_nobody_can_switch_on_waits_for_the_person_who_does(sit: Sit
     assert terminal.type("hostler node rma-send a")
     assert terminal.type("hostler node rma-return a")
     assert terminal.type("hostler node certify a")
-    drive.wait(days=2)
-    assert drive.node("a").phase is Phase.seatrial
-    assert "a has no BMC, so nobody but a person can switch it on; its agent is not heard" in terminal.shown()
+    drive.wait(days=3)
+    assert drive.node("a").phase is Phase.triage
+    assert any(t.owner == "technician" and "check its power" in t.summary for t in drive.fleet.tickets_about("a"))
     drive.put_cords_back()
     terminal.walk_to_production()
 

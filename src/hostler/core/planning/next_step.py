@@ -16,7 +16,6 @@ from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.refusals import close_past_tickets, wait_after_refusal
 from hostler.core.planning.remediation import answered, needed, protect
 from hostler.core.planning.restore_freeze import standing_still
-from hostler.core.planning.without_bmc import unpowered
 from hostler.core.policy import condition_tickets, presuppositions
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
@@ -98,7 +97,7 @@ def _in_phase(context: DecisionContext, node: Node) -> Answer:
 
 
 def _bring_up(context: DecisionContext, node: Node, recipe: Recipe) -> Answer:
-    found = blockers(context, DisruptionRequest(recipe.name, ActClass.bring_up, (node,))) or unpowered(context, node)
+    found = blockers(context, DisruptionRequest(recipe.name, ActClass.bring_up, (node,)))
     if found:
         return Wait(recipe.name, found, until=None)
     return Act((record(context, node, recipe, Frame(ActClass.bring_up)),))
