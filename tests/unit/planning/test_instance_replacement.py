@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.inputs import FellowsSeen, Replied
+from hostler.controller.inputs import FellowsSeen, Replied, Tick
+from hostler.core.report.next_actor import acts_next
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
@@ -109,3 +110,26 @@ def test_a_pause_holds_it_up() -> None:
     assert drive.ask("resume", "fleet").granted
     drive.wait(minutes=11)
     assert drive.operations("a") == ["replace_machine"]
+
+
+def test_the_wait_says_whose_turn_it_is_and_by_which_command() -> None:
+    """Mutants: a rented machine waits for a technician to send it; what the provider refused is nobody's."""
+    drive = a_drive(rented())
+    drive.step(Tick())
+
+    def shown() -> tuple[str, str, str]:
+        (blocker,) = drive.node("a").waiting.blockers  # type: ignore[union-attr]
+        return blocker.kind, acts_next(drive.fleet, drive.node("a")).who.value, f"{blocker.text}: {blocker.ends_when}"
+
+    kind, who, text = shown()
+    assert (kind, who, "hostler node replace-instance a --reason" in text) == ("person", "operator", True)
+    assert drive.ask("replace-instance", "a").granted
+    assert shown()[:2] == ("provider", "vendor")
+    answered(drive, "refused", "quota exceeded")
+    kind, who, text = shown()
+    assert (kind, who, "refused, quota exceeded" in text, "replace-instance a" in text) == (
+        "person",
+        "operator",
+        True,
+        True,
+    )

@@ -19,7 +19,7 @@ def replace_instance(ask: Ask[ReplaceInstance]) -> Granted:
     if instance is None:
         raise RefusalError(
             f"{node.id} names no provider: bind it (hostler node rebind {node.id} --kind {PROVIDER} --value "
-            f'PROVIDER/INSTANCE --reason "…"), or return it to its vendor (hostler rma list --node {node.id})'
+            'PROVIDER/INSTANCE --reason "…")'
         )
     if node.phase is not Phase.rma:
         raise RefusalError(

@@ -2,9 +2,12 @@
 
 from hostler.core.state.decisions import Wait
 from hostler.core.state.model import Blocker, Node, Phase
+from hostler.core.state.operations import ReplaceMachine
+from hostler.core.state.provider import Instance, instance_of
 from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.machine_work import ReplaceInstance
 from hostler.core.state.verbs.nodes import Certify, Onboard, Retire, RmaReturn, Triage, ZapAgain
-from hostler.core.state.ways_out import ByAct, Ways, by_act
+from hostler.core.state.ways_out import ByAct, Ways, by_act, observed
 from hostler.core.tables.phases import PHASES
 
 ACTS: dict[Phase, tuple[tuple[Verb, str], ...]] = {
@@ -17,14 +20,33 @@ ACTS: dict[Phase, tuple[tuple[Verb, str], ...]] = {
 
 
 def waits_for_person(node: Node) -> Wait:
-    """The wait of a node whose phase's work is a person's."""
-    blocker = Blocker("person", "technician", PHASES[node.phase].waits_for, ways_on(node))
+    """The wait of a node whose phase's work is a person's, or its provider's once a person has asked for that."""
+    instance = instance_of(node) if node.phase is Phase.rma else None
+    if instance is not None:
+        blocker = _of_instance(node, instance)
+    else:
+        blocker = Blocker("person", "technician", PHASES[node.phase].waits_for, ways_on(node))
     return Wait(node.phase.value, (blocker,), until=None)
+
+
+def _of_instance(node: Node, instance: Instance) -> Blocker:
+    """What a rented machine waits for in the place of its return: that its provider replaces it, or a person has it."""
+    work, asked = node.machine_work, f"another instance of provider {instance.provider}"
+    if work is None or not isinstance(work.act, ReplaceMachine):
+        return Blocker("person", "operator", asked, ways_on(node))
+    if work.state == "begun":
+        text = f"provider {instance.provider} was asked for another instance and has not named one"
+        return Blocker("provider", instance.provider, text, observed("it names the new instance", "site"))
+    if work.state == "asked":
+        return Blocker("provider", instance.provider, asked, observed("the guards let it be asked for", "hostler"))
+    return Blocker("person", "operator", f"{asked}: {work.state}, {work.detail}"[:500], ways_on(node))
 
 
 def ways_on(node: Node) -> Ways:
     """The acts that lead out of the node's phase."""
     first, *others = ACTS.get(node.phase, ((Retire(), "it is retired"),))
+    if node.phase is Phase.rma and instance_of(node) is not None:
+        first, others = (ReplaceInstance(), "its provider gives another instance"), [first, *others]
     return (_way(node, *first), *(_way(node, *other) for other in others))
 
 

@@ -82,6 +82,7 @@ BY_BLOCKER: dict[str, _Turn] = {
     "operation": _Turn(NextActor.hostler, "sees its operation through"),
     "pause": _Turn(NextActor.operator, "resumes disruption"),
     "person": _Turn(NextActor.operator, "decides"),
+    "provider": _Turn(NextActor.vendor, "names the instance that takes the node's place"),
     "rack": _Turn(NextActor.hostler, "brings up the rest of the rack"),
     "remediator": _Turn(NextActor.operator, "removes the other program that acts there, or accepts it"),
     "restored": _Turn(NextActor.operator, "releases the restored journal"),
@@ -170,6 +171,8 @@ def _person(fleet: Fleet, node: Node, blocker: Blocker) -> _Turn:
     asked = (t for t in fleet.tickets_about(node.id) if t.kind in BY_TICKET and t.owner == blocker.name)
     if (ticket := next(asked, None)) is not None:
         return _by_ticket(ticket)
+    if node.phase is Phase.rma and blocker.name == NextActor.operator:
+        return _Turn(NextActor.operator, "has the node's provider replace it, or takes it back")
     if node.phase is Phase.rma:
         return _by_case(fleet, node)
     phase = BY_PHASE.get(node.phase)
