@@ -72,6 +72,7 @@ BY_BLOCKER: dict[str, _Turn] = {
     "check": _Turn(NextActor.hostler, "runs the check again"),
     "clock": _Turn(NextActor.hostler, "tries again after a pause"),
     "confirmation": _Turn(NextActor.node, "shows the fault by a second witness, or shows none any more"),
+    "danger": _Turn(NextActor.operator, "has what makes it dangerous put right, and says that it is"),
     "domain": _Turn(NextActor.hostler, "brings the other nodes of the domain as far"),
     "format": _Turn(NextActor.operator, "updates the controllers that are behind"),
     "hold": _Turn(NextActor.operator, "releases the hold"),
