@@ -13,10 +13,10 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Node, Phase
+from hostler.core.state.model import ActClass, Node, Phase, Severity
 from hostler.core.state.scopes import text_hook
 from hostler.server.budget_use import budget_use
-from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
+from tests.kit import CLUSTER, NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 REMAP_FAILED = "NVRM: Xid (PCI:0000:00:00): 64, pid=1, name=python3, Row Remapper: remapping failed."
 CONTAINED = "NVRM: Xid (PCI:0000:{gpu:02x}:00): 94, pid=1, name=python3, Contained ECC error."
@@ -249,6 +249,27 @@ def test_what_costs_nothing_is_away_all_the_same_for_those_that_come_later() -> 
     drive.ask("reboot", "b")
     drive.run_some(2)
     assert blocks(drive, "b") == ["budget pool:train"]
+
+
+def test_what_costs_nothing_does_not_take_back_the_place_that_it_has_given_up() -> None:
+    """Mutants: it begins anew in the moment in which it gave way, again and again, and the controller stops."""
+    drive = a_pool("ab")
+    busy(drive, "a")
+    pending(drive, "a")
+    drive.run()
+    assert blocks(drive, "a") == ["workload w-a"]
+    (ailing,) = (c for c in drive.node("a").conditions if c.remedy or c.type.startswith("gpu."))
+    sure = replace(ailing, severity=Severity.critical, paths=("kernel_log", "gpu_state"))
+    drive.controller._record_all((e.ConditionUpdated(sure),), "test")  # noqa: SLF001 - however it was seen
+    drive.fleet.merge()
+    drive.controller.live.entry("a").workloads[CLUSTER] = ()  # its job is gone, and nobody has looked since
+    busy(drive, "b")
+    drive.fault("b", "off_bus", gpu=7)
+    drive.run()
+    assert drive.plans("b") == ["power_cycle"]
+    assert drive.node("b").plan is None, "it had its turn"
+    gave = [event for event in drive.events(e.PlanEnded) if event.node == "a" and event.result == e.YIELDED]
+    assert len(gave) <= 1
 
 
 # --- who is named

@@ -27,6 +27,8 @@ def give_way(context: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event,
     wanted = [place for place in places if context.fleet.index.count(f"urgent:{place}")]
     if not wanted or _has_yielded(context, node, plan) >= YIELDS_MOST:
         return None
+    if any(tried.yielded and tried.at == plan.recorded_at for tried in node.attempts):
+        return None  # it gave way in this very moment, and nobody took the place
     for waiters in _waiting_for(context, wanted, frozenset(places)):
         if node.id in _called(context, waiters):
             first = waiters[0]

@@ -8,6 +8,7 @@ pending plan that has made way for it would take the place back (`planning.yield
 
 from bisect import bisect_right
 from datetime import datetime, timedelta
+from functools import partial
 
 from hostler.core.policy.corroboration import KERNEL_LOG, is_confirmed_down
 from hostler.core.policy.disruption_request import DisruptionRequest, removes
@@ -48,12 +49,13 @@ def over_budget(context: DecisionContext, request: DisruptionRequest) -> list[Bl
 def _pool_budget(
     context: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
 ) -> list[Blocker]:
-    cost = sum(costs_availability(context, node) for node in members)
+    scope = Scope(POOL, pool.name)
+    ahead = _ahead(context.fleet, scope, request)
+    counts = is_serving if ahead else partial(costs_availability, context)  # it would be away for who is next
+    cost = sum(counts(node) for node in members)
     if cost == 0:
         return []
     now_out, limit = unavailable(context, pool), allowance(pool.budget, pool.target, request.act_class)
-    scope = Scope(POOL, pool.name)
-    ahead = _ahead(context.fleet, scope, request)
     if now_out + ahead + cost <= limit:
         return []
     users = used_by(context.fleet, f"out:{pool.name}")
