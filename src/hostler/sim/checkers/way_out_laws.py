@@ -39,8 +39,6 @@ STANDS = timedelta(seconds=30)
 """A wait that is over before is nobody's to read: what is said of it may already be done."""
 LATE = timedelta(hours=1)
 """A moment that passed longer ago ends nothing: the controller looks at its clock before."""
-LEADS = "leads"
-"""Word of a way out that is another node's doing and comes to no end."""
 OBSERVERS = frozenset({"", "agent", "bmc", "scheduler", "network", "site", "hostler"})
 PERSON, SECOND = "olga", "erik"
 WAITS, ACTS, TIMES, SEEN, CHAINS, REAL = (
@@ -130,11 +128,11 @@ class _Trial:
     def of_wait(self, node: str, waiting: Waiting, path: tuple[str, ...]) -> Iterator[str]:
         """Say what is wrong with the ways out of the wait.
 
-        Blockers that come by turns are those of several needs of the node: one that ends by itself frees the others.
+        Of blockers that come and go by turns some are gone at any moment, and their acts are done: one has to stand.
         """
         found = [list(self.of_blocker(node, blocker, path)) for blocker in waiting.blockers]
-        freed = waiting.by_turns and not all(found)
-        yield from (text for texts in found for text in texts if not (freed and LEADS in text))
+        if not (waiting.by_turns and not all(found)):
+            yield from (text for texts in found for text in texts)
 
     def of_blocker(self, node: str, blocker: Blocker, path: tuple[str, ...]) -> Iterator[str]:
         """Say what is wrong with the ways out of one blocker of the node's wait."""
@@ -184,13 +182,13 @@ class _Trial:
     def _follow(self, way: WhenObserved, path: tuple[str, ...]) -> str:
         """Follow what another node has to do first, to where its own wait ends."""
         if way.of in path or len(path) > CHAIN_MOST:
-            return f"{LEADS} back to where it began: {' → '.join((*path, way.of))}"
+            return f"leads back to where it began: {' → '.join((*path, way.of))}"
         other = self._fleet.nodes.get(way.of)
         if other is None:
             return f"is of a node that is not there: {way.of}"
         texts = list(self.of_wait(other.id, other.waiting, (*path, other.id))) if other.waiting is not None else []
         if texts:
-            return f"{LEADS} to {other.id}, whose wait has none: {texts[0]}"
+            return f"leads to {other.id}, whose wait has none: {texts[0]}"
         self._case.met[CHAINS] += 1
         return ""
 
