@@ -204,7 +204,9 @@ def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
 
 def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
     """Leaves the blockers out of a wait."""
-    patch.setattr(wakeups, "Waiting", lambda what, since, _blockers, *rest: Waiting(what, since, (), *rest))
+    patch.setattr(
+        wakeups, "Waiting", lambda what, since, _blockers, *rest, **more: Waiting(what, since, (), *rest, **more)
+    )
 
 
 def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:

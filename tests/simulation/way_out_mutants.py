@@ -39,8 +39,8 @@ def a_way_names_a_dead_hold(patch: pytest.MonkeyPatch) -> None:
 def a_way_names_a_dead_ticket(patch: pytest.MonkeyPatch) -> None:
     """A person is told to close a ticket that is closed."""
 
-    def waits(what: str, since: Any, blockers: tuple[Blocker, ...], *rest: Any) -> Waiting:
-        return Waiting(what, since, tuple(_dead(one) for one in blockers), *rest)
+    def waits(what: str, since: Any, blockers: tuple[Blocker, ...], *rest: Any, **more: Any) -> Waiting:
+        return Waiting(what, since, tuple(_dead(one) for one in blockers), *rest, **more)
 
     patch.setattr(wakeups, "Waiting", waits)
 
@@ -60,11 +60,11 @@ def _is_of_ticket(way: ByAct) -> bool:
 def a_wait_has_no_way(patch: pytest.MonkeyPatch) -> None:
     """Leaves the ways out of the waits for what an operation comes to."""
 
-    def waits(what: str, since: Any, blockers: tuple[Blocker, ...], *rest: Any) -> Waiting:
+    def waits(what: str, since: Any, blockers: tuple[Blocker, ...], *rest: Any, **more: Any) -> Waiting:
         for one in blockers:
             if one.kind == "operation":
                 force_setattr(one, "ways", ())
-        return Waiting(what, since, blockers, *rest)
+        return Waiting(what, since, blockers, *rest, **more)
 
     patch.setattr(wakeups, "Waiting", waits)
 
