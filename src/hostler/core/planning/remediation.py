@@ -150,7 +150,11 @@ def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | dateti
         return False
     if any(not _ends_with_plan(ticket) for ticket in context.fleet.tickets_about(node.id)):
         return False
-    stopped = _stopped(context, (freed,), need)
+    whole = _group(context, node, need) if need.group.scope is not None else ()
+    nodes = tuple(freed if one.id == node.id else one for one in whole) or (freed,)
+    if _busy(context, tuple(one for one in nodes if one.id != node.id), need):
+        return False
+    stopped = _stopped(context, nodes, need)
     until = stopped.until if isinstance(stopped, Wait) else storm_ebbs(context)
     return stopped is None or until or False
 
