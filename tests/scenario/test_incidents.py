@@ -579,19 +579,25 @@ def test_a_false_incident_leaves_nothing_behind() -> None:
     sound(drive)
 
 
-def test_after_release_the_rest_proceeds_within_budgets() -> None:
-    """Mutant: a closed incident lets everybody go at once."""
+@pytest.mark.parametrize(("busy", "begun"), [(True, ["n000", "n001"]), (False, ["n000", "n001", "n008", "n009"])])
+def test_after_release_the_rest_proceeds_within_budgets(busy: bool, begun: list[str]) -> None:
+    """Mutants: a closed incident lets everybody go at once; what is down and empty is held back by no domain either.
+
+    With work on them they take from the pool's customers, and its budget of two holds. Down and empty they take nothing
+    from it, and the domains' budgets hold: two of a rack, four of the leaf switch.
+    """
     config, nodes = site()
     tight = configuration({"train": pool_document(target=64, budget={"count": 2, "percent": 100, "reserve": 0})})
     drive = Drive(tight, nodes)
     assert config is not tight
     for name in names(0, 32):
         drive.script("cordon", "late", node=name)
+        drive.see_work(name, *([a_workload(f"job-{name}")] if busy else []))
     fall_silent(drive, names(0, 32))
     assert drive.ask_two("close-incident", the_incident(drive).id).granted
     drive.run()
     assert incidents(drive) == []
-    assert sum(drive.node(n).plan is not None for n in names(0, 32)) == 2
+    assert [n for n in names(0, 32) if drive.node(n).plan is not None] == begun
     sound(drive)
 
 

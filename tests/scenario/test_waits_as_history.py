@@ -109,7 +109,17 @@ def wait_for(*names: str) -> Wait:
     return Wait("reboot", tuple(Blocker("budget", f"pool:{n}", n, by_time("later")) for n in names), None)
 
 
-@pytest.mark.parametrize("reasons", [("ab", "c"), ("a", "b", "c"), ("a", "ab", "b"), tuple("abcdefghijkl")])
+REASONS = [
+    ("ab", "c"),
+    ("a", "b", "c"),
+    ("a", "ab", "b"),
+    ("abcd", "bcd", "cd", "d"),
+    ("abc", "bc", "c", "xyz", "yz", "z"),
+    tuple("abcdefghijkl"),
+]
+
+
+@pytest.mark.parametrize("reasons", REASONS)
 def test_reasons_that_flap_are_told_a_bounded_number_of_times(reasons: tuple[str, ...]) -> None:
     """A day in which the reason changes each minute. Mutants: each change is told; `since` moves; the last one is lost.
 
@@ -134,6 +144,24 @@ def test_reasons_that_flap_are_told_a_bounded_number_of_times(reasons: tuple[str
     assert quiet is not None
     assert [b.text for b in quiet.blockers] == ["a"]
     assert not quiet.by_turns
+
+
+def test_that_fewer_are_waited_for_is_told_at_once_and_is_no_turn() -> None:
+    """A rack of 18 catches up tray by tray. Mutant: after six, trays are named that have caught up long since.
+
+    What is waited for after them is the first change of reason, and told at once as well.
+    """
+    everybody = "abcdefghijklmnopq"
+    waiting: Waiting | None = None
+    for caught_up in range(len(everybody)):
+        now = after(seconds=caught_up)
+        waiting = told(replace(a_node("a"), waiting=waiting), wait_for(*everybody[caught_up:]), now)
+        assert waiting is not None
+        assert [b.text for b in waiting.blockers] == list(everybody[caught_up:])
+    waiting = told(replace(a_node("a"), waiting=waiting), wait_for("job"), after(seconds=20))
+    assert waiting is not None
+    assert [b.text for b in waiting.blockers] == ["job"]
+    assert waiting.changes == 1
 
 
 def test_a_day_of_flapping_reasons_is_few_records_and_a_sweep_finds_nothing() -> None:

@@ -65,14 +65,21 @@ def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
     """The wait with what it waits for now, or as it was told: a node's records are bounded, however its reasons flap.
 
     After some changes, what comes is told beside what was, as coming by turns; it stands while nothing else comes.
+    That some of it has gone and nothing came is progress, and no such change: a rack's nodes catch up one by one.
     """
     known, fresh, told = _names(waiting), _names(answer), waiting.told or waiting.since
     same = waiting.urgent == answer.urgent or waiting.told is None  # what an older controller reads says neither
+    fewer = fresh < known and not waiting.by_turns
     often = waiting.changes >= TOLD_AT_ONCE
     pause = TOLD_ALONE_EVERY if waiting.by_turns and fresh <= known else TOLD_EVERY
     if same and (known <= fresh if not waiting.by_turns else fresh == known):
         old = _users(waiting) != _users(answer) and now - told >= TOLD_EVERY
-        return waiting if not old or waiting.by_turns else replace(waiting, blockers=answer.blockers, told=now)
+        more = waiting.changes + (fresh != known)
+        return (
+            waiting
+            if not old or waiting.by_turns
+            else replace(waiting, blockers=answer.blockers, told=now, changes=more)
+        )
     if same and often and now - told < pause:
         return waiting
     blockers, turns = answer.blockers, often and not (waiting.by_turns and fresh <= known)
@@ -80,7 +87,7 @@ def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
         before = (b for b in waiting.blockers if (b.kind, b.name) not in fresh)
         blockers = (*blockers, *before)[:TURNS_MOST]
     return Waiting(
-        answer.what, waiting.since, blockers, answer.urgent, now, waiting.changes + 1, turns, answer.in_hands
+        answer.what, waiting.since, blockers, answer.urgent, now, waiting.changes + (not fewer), turns, answer.in_hands
     )
 
 
