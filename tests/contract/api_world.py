@@ -63,6 +63,11 @@ def gpus_of(node: str) -> tuple[Part, ...]:
     return tuple(Part(f"GPU-{node}-{slot}", "gpu", "H100", f"gpu{slot}") for slot in range(2))
 
 
+def bmc_of(node: str) -> str:
+    """Returns the address of a node's BMC; without one on record nothing switches a node but its own agent."""
+    return f"https://{node}.bmc.example"
+
+
 class ObligingHand:
     """Does everything at once, except kinds and profiles in `stuck`, which it never answers. What powers on, boots.
 
@@ -188,10 +193,11 @@ class House:
         assert status == 200, answer
 
     async def adopt(self, count: int, pool: str = "alpha", start: int = 0) -> list[str]:
-        """Nodes that serve the pool already, in production: n0, n1 … in racks of four."""
+        """Nodes that serve the pool already, in production: n0, n1 … in racks of four, each with its BMC."""
         names = [f"n{number}" for number in range(start, start + count)]
         nodes = [
-            {"id": n, "sku": "h100", "hostname": f"host-{n}", "serial": f"SN-{n}", "rack": f"r{i // 4}", "pool": pool}
+            {"id": n, "sku": "h100", "hostname": f"host-{n}", "serial": f"SN-{n}", "bmc": bmc_of(n)}
+            | {"rack": f"r{i // 4}", "pool": pool}
             for i, n in enumerate(names)
         ]
         status, body = await self.operator.post("/v1/adopt", {"nodes": nodes, "reason": "they serve already"})

@@ -10,7 +10,7 @@ from hostler.core.report.burn_ins import running
 from hostler.server.burn_in_times import BurnInTimes
 from hostler.server.routes import bring_up as bring_up_routes
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import PATIENCE_S, House, house
+from tests.contract.api_world import PATIENCE_S, House, bmc_of, house
 from tests.contract.test_api_audit import cli
 
 NEVER = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def enrolled(world: House, *names: str) -> None:
-    nodes = [{"id": n, "sku": "h100", "serial": f"SN-{n}", "rack": "r9", "u": 7} for n in names]
+    nodes = [{"id": n, "sku": "h100", "serial": f"SN-{n}", "rack": "r9", "u": 7, "bmc": bmc_of(n)} for n in names]
     assert (await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"}))[0] == 200
     await world.until(lambda: all(world.cell.view.nodes[n].phase == "onboard" for n in names))
 

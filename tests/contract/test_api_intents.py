@@ -11,7 +11,7 @@ from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.holds import Cordon
 from hostler.server.routes.intents import OWN_ROUTES
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import PATIENCE_S, XID79, House, house
+from tests.contract.api_world import PATIENCE_S, XID79, House, bmc_of, house
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ async def test_a_rack_that_can_never_fit_its_budget_is_refused_and_in_parts_it_i
 
 async def test_a_technician_does_a_technicians_work_only(world: House) -> None:
     rita = world.client(Grant("rita", Role.technician))
-    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0"}]
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "bmc": bmc_of("m0")}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     await world.until(lambda: (n := world.cell.view.nodes.get("m0")) and n.phase == "onboard")
     assert (await rita.post("/v1/nodes/m0/retire", {"reason": "x"}))[0] == 403

@@ -20,7 +20,7 @@ from hostler.ports import Archived
 from hostler.server.openapi import DescriptionPlugin
 from hostler.server.routes import node_stories
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import PATIENCE_S, XID79, House, house
+from tests.contract.api_world import PATIENCE_S, XID79, House, bmc_of, house
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ async def test_status_tells_what_became_of_nodes_apart_from_what_people_asked_fo
 
 async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None:
     world.driver.verdict = "failed"
-    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9"}]
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "bmc": bmc_of("m0")}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")
     assert (await world.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200

@@ -10,7 +10,7 @@ import pytest
 
 from hostler.core.state.attached_files import FILES_MOST
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import House, house
+from tests.contract.api_world import House, bmc_of, house
 from tests.contract.test_api_audit import cli
 from tests.contract.test_evidence_files import JPEG
 
@@ -20,7 +20,8 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
     async with house(tmp_path) as inside:
         await inside.reads_all()
         inside.driver.verdict = "failed"
-        nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "u": 7, "site": "north"}]
+        place = {"rack": "r9", "u": 7, "site": "north"}
+        nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "bmc": bmc_of("m0")} | place]
         await inside.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
         await inside.until(lambda: inside.cell.view.nodes["m0"].phase == "onboard")
         await inside.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"})
