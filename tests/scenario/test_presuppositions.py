@@ -378,6 +378,30 @@ def test_hands_that_come_between_plan_and_step_keep_the_node_as_it_is(kind: Hold
     assert not set(later) & set(GIVES)
 
 
+@pytest.mark.parametrize("kind", [HoldKind.physical_work, HoldKind.power])
+def test_a_step_that_hands_kept_from_being_sent_is_sent_when_their_hold_is_released(kind: HoldKind) -> None:
+    """The node is dark and its power-on waits. Mutant: the release wakes nobody in the midst of a plan."""
+    drive = Drive(configuration(), [a_node(name) for name in "abcd"])
+    assert drive.ask("power-cycle", "a").granted
+    while not any(one.operation.kind == "power_off" for one in drive.pending):
+        drive.run_some(1)
+    happens(drive, e.HoldPlaced(a_hold("a", kind)))
+    drive.run()
+    node = drive.node("a")
+    assert node.waiting is not None
+    assert [b.kind for b in node.waiting.blockers] == ["hold"]
+    assert not drive.is_on("a")
+    before, now = len(drive.journal), drive.now
+    happens(drive, e.HoldReleased(a_hold("a", kind).id, node.scope, "tina", "done"))
+    sent = [r for r in drive.journal[before:] if isinstance(r.event, e.OperationStarted)]
+    assert [r.event.operation.kind for r in sent if isinstance(r.event, e.OperationStarted)] == ["power_on"]
+    assert drive.now - now <= timedelta(seconds=1), "the clock may have woken it"
+    drive.wait(minutes=20)
+    assert drive.is_on("a")
+    assert drive.node("a").plan is None
+    assert drive.sweep() == 0
+
+
 FIRMWARE = {"BMC": "2.0"}
 
 

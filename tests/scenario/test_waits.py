@@ -61,7 +61,7 @@ WOKEN = {
     ),
     "planning/machine_work._work": ("scenario/test_waits", "test_an_ironic_s_work_begins_when_its_hold_is_released"),
     "planning/next_step._bring_up": HERE,
-    "planning/next_step._in_phase": HERE,
+    "planning/person_waits.waits_for_person": HERE,
     "planning/rack_bring_up._stopped_or_on": (
         "scenario/test_rack_recipe",
         "test_a_bring_up_whose_manifest_is_gone_goes_on_once_there_is_one",
@@ -109,6 +109,10 @@ WOKEN = {
         "test_once_its_ticket_is_closed_it_has_all_its_rounds_again",
     ),
     "planning/triage.waits": HERE,
+    "policy/presuppositions.sendable": (
+        "scenario/test_presuppositions",
+        "test_a_step_that_hands_kept_from_being_sent_is_sent_when_their_hold_is_released",
+    ),
 }
 """Function that answers with a wait without a moment → the test that ends it by something else than the clock."""
 
