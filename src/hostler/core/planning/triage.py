@@ -84,8 +84,8 @@ def _asking(context: DecisionContext, node: Node, times: int) -> Ticket:
 
 
 def _in_vain(node: Node) -> list[Attempt]:
-    """The examinations of this visit that could not be made."""
-    since = node.phase_since
+    """The examinations of this visit that could not be made, with the BMC that it has now or without one."""
+    since = max([node.phase_since, *(b.until for b in node.bindings if b.kind == "bmc" and b.until is not None)])
     return [a for a in node.attempts if a.remedy == EXAMINE and a.failed and not a.forgiven and a.at >= since]
 
 
