@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import DOCUMENTS, POLICY, XID79, House, house
+from tests.contract.api_world import DOCUMENTS, POLICY, XID79, House, bmc_of, house
 
 CHROMIUM = shutil.which("chromium")
 PATIENCE_MS = 60_000
@@ -127,7 +127,8 @@ async def test_each_change_is_linked_to_its_second(world: House, tab: Tab) -> No
 
 async def test_a_phase_that_is_chosen_stands_in_the_address(world: House, tab: Tab) -> None:
     """Mutants: the choice is lost with the page; a phase that there is none of leaves every cell pale."""
-    await world.operator.post("/v1/nodes", {"nodes": [{"id": "m0", "sku": "h100", "serial": "SN-m0"}], "reason": "new"})
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "bmc": bmc_of("m0")}]
+    await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")
     await tab.open(world.operator.token, "/?by=pool")
     chosen = tab.page.get_by_role("button", name=re.compile("onboard$"))

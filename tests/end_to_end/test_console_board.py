@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from hostler.controller.inputs import NodeSeen
 from hostler.core.state import events as e
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import House, house
+from tests.contract.api_world import House, bmc_of, house
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F401 - fixtures
 
 pytestmark = CONSOLE
@@ -31,9 +31,8 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
         await inside.reads_all()
         await inside.adopt(1)
         inside.driver.verdict = "failed"
-        nodes = [
-            {"id": f"m{n}", "sku": "h100", "serial": f"SN-m{n}", "rack": f"r{9 + n}", "u": 7 + n} for n in range(2)
-        ]
+        places = ({"rack": f"r{9 + n}", "u": 7 + n, "bmc": bmc_of(f"m{n}")} for n in range(2))
+        nodes = [{"id": f"m{n}", "sku": "h100", "serial": f"SN-m{n}"} | at for n, at in enumerate(places)]
         await inside.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
         for name in ("m0", "m1"):
             await inside.until(lambda name=name: inside.cell.view.nodes[name].phase == "onboard")
@@ -189,7 +188,10 @@ async def test_what_came_of_ones_own_work_is_said_on_the_board(world: House, tab
 
 async def test_a_rack_is_claimed_and_printed_whole_in_one_walk(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: the other rack is printed too; the order is that of the tickets' names; what another has is taken."""
-    nodes = [{"id": f"x{n}", "sku": "h100", "serial": f"SN-x{n}", "rack": "r9", "u": u} for n, u in ((1, 10), (2, 2))]
+    nodes = [
+        {"id": f"x{n}", "sku": "h100", "serial": f"SN-x{n}", "rack": "r9", "u": u, "bmc": bmc_of(f"x{n}")}
+        for n, u in ((1, 10), (2, 2))
+    ]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     for name in ("x1", "x2"):
         await world.until(lambda name=name: world.cell.view.nodes[name].phase == "onboard")

@@ -17,7 +17,7 @@ from hostler.core.state.boot import Stranger
 from hostler.core.state.trends import DriftFinding, LemonFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
 from hostler.journal.readings import Reading
 from hostler.server.routes import console_files
-from tests.contract.api_world import House, house
+from tests.contract.api_world import House, bmc_of, house
 from tests.contract.test_api_audit import cli
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F401 - fixtures
 
@@ -82,7 +82,7 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
         await inside.adopt(2, "beta", start=8)
         for name, verdict in (("m1", "passed"), ("m0", "failed")):
             inside.driver.verdict = verdict
-            nodes = [{"id": name, "sku": "h100", "serial": f"SN-{name}", "rack": "r9"}]
+            nodes = [{"id": name, "sku": "h100", "serial": f"SN-{name}", "rack": "r9", "bmc": bmc_of(name)}]
             await inside.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
             await inside.until(lambda name=name: inside.cell.view.nodes[name].phase == "onboard")
         await ask(inside, "certify", "m0")

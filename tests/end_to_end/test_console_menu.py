@@ -7,7 +7,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import House
+from tests.contract.api_world import House, bmc_of
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
 pytestmark = CONSOLE
@@ -91,7 +91,7 @@ async def test_an_open_group_can_be_used_by_everybody(world: House, tab: Tab) ->
 async def test_nodes_on_their_way_are_seen_by_stage_with_what_is_next(world: House, tab: Tab) -> None:  # noqa: F811
     """Mutants: an arrival that nobody tells; a bar without its words; the page stands still while nodes move."""
     for name in ("m0", "m1"):
-        nodes = [{"id": name, "sku": "h100", "serial": f"SN-{name}", "rack": "r9", "u": 7}]
+        nodes = [{"id": name, "sku": "h100", "serial": f"SN-{name}", "rack": "r9", "u": 7, "bmc": bmc_of(name)}]
         await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
         await world.until(lambda name=name: world.cell.view.nodes[name].phase == "onboard")
         if name == "m0":

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from hostler.controller.inputs import NodeSeen
 from hostler.server.routes import console_files
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import FLEET, POLICY, XID79, House
+from tests.contract.api_world import FLEET, POLICY, XID79, House, bmc_of
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
 pytestmark = CONSOLE
@@ -151,7 +151,7 @@ async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
     """Mutant: a technician is offered what only operators may do."""
     await world.reads_all()
     world.driver.verdict = "failed"
-    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "u": 7}]
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "u": 7, "bmc": bmc_of("m0")}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
     await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")
     await world.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"})
