@@ -164,11 +164,21 @@ VOLATILE = {
 }
 """Values that grow between the page's question and the command's, and one that a command adds."""
 
+GROWING = {"waited": "seconds"}
+"""Lists in a row of a statement whose entries have a value that grows: the reasons are compared, not how long."""
+
 
 def told(rows: list[Any]) -> list[str]:
     """The rows in any order, without what changes by itself."""
-    kept = ({name: value for name, value in row.items() if name not in VOLATILE} for row in rows)
+    kept = ({name: lasting(name, value) for name, value in row.items() if name not in VOLATILE} for row in rows)
     return sorted(re.sub(r"(\d)\.0\b", r"\1", json.dumps(row, sort_keys=True)) for row in kept)
+
+
+def lasting(name: str, value: Any) -> Any:
+    """The value of a row without what grows in its entries."""
+    if name not in GROWING or not isinstance(value, list):
+        return value
+    return [{key: kept for key, kept in entry.items() if key != GROWING[name]} for entry in value]
 
 
 async def both(world: House, tab: Tab, bar: Locator, at: Path) -> tuple[str, list[Any], list[Any]]:  # noqa: F811
