@@ -102,7 +102,7 @@ async def test_nodes_on_their_way_are_seen_by_stage_with_what_is_next(world: Hou
     await expect(stages).to_contain_text(["registered", "initializing", "onboard", "seatrial", "zap", "test"])
     await expect(stages.filter(has_text="onboard")).to_contain_text("1 of 1 went on")
     row = tab.page.get_by_role("region", name="bring-up, a table").locator("tbody tr")
-    await expect(row).to_contain_text("hostler node certify m1 --reason …")
+    await expect(row).to_contain_text('hostler node certify m1 --reason "…"')
     await expect(row).to_contain_text("certif")
     await expect(row.get_by_role("img")).to_have_attribute("aria-label", re.compile("half were through after"))
     await expect(row).to_contain_text("nobody tells")
