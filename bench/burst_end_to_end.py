@@ -56,7 +56,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def device_s(self) -> float:
-        """What a node's way back takes of the machine's own time."""
+        """The part of a node's way back takes of the machine's own time."""
         return self.reboot_s + self.gate_s
 
 

@@ -214,7 +214,7 @@ class Terminal:
             self.type(fresh[0])
             answers.append(f"{fresh[0]} => {self.printed.strip()}")
         told = self.drive.transcript("a")[-6000:]
-        raise AssertionError(f"{node.phase} after {answers}:\n{self.shown()}\n{told}")
+        raise AssertionError(f"{self.drive.node('a').phase} after {answers}:\n{self.shown()}\n{told}")
 
 
 @contextmanager

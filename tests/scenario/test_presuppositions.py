@@ -444,7 +444,7 @@ def test_no_recipe_gives_power_to_what_is_in_danger_wherever_it_stands(
 
 
 def judged(drive: Drive) -> list[str]:
-    """What the simulated worlds' watcher of power says of the journal."""
+    """The verdict of the simulated worlds' watcher of power says of the journal."""
     world: Any = None
     law, case, found = Dangers(), LawCase(world, JournalReading()), list[str]()
     for record in drive.journal:

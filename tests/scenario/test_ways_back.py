@@ -141,7 +141,7 @@ RICH = configuration(
 
 @pytest.mark.parametrize("kind", [Kind.none, Kind.bare])
 def test_a_node_without_a_bmc_is_proven_as_far_as_it_can_be(sit: Sit, kind: Kind) -> None:
-    """Its SKU names supplies, firmware and settings. Mutants: what nobody can see holds it; or passes unsaid."""
+    """A SKU with supplies, firmware and settings. Mutants: what nobody can see holds it; or passes unsaid."""
     terminal = sit(kind, RICH)
     assert terminal.type("hostler node return-for-maintenance a")
     terminal.drive.wait(hours=1)

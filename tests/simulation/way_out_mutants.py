@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr, replace
 
 from hostler.controller import wakeups
 from hostler.core.planning import domain_plans, in_service
-from hostler.core.policy import guards
+from hostler.core.policy import guards, holds_and_pauses
 from hostler.core.state.model import Blocker, Waiting
 from hostler.core.state.verbs.nodes import RmaReturn
 from hostler.core.state.ways_out import ByAct, by_act, observed
@@ -28,7 +28,7 @@ def a_way_is_refused(patch: pytest.MonkeyPatch) -> None:
 
 def a_way_names_a_dead_hold(patch: pytest.MonkeyPatch) -> None:
     """A way out releases a hold that is not there any more."""
-    held = in_service.held
+    held = holds_and_pauses.held
 
     def dead(hold: Any) -> Blocker:
         return held(replace(hold, id=f"{hold.id}-gone"))

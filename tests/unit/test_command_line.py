@@ -54,7 +54,8 @@ def fitting(kind: type[Verb], one: VerbArgument) -> list[Any]:
         return list(one.choices)
     if one.moment:
         return [AT.isoformat()]
-    return {bool: [True], int: [3, 1], float: [2.5, 8.0]}.get(one.type, list(TEXTS))
+    values: dict[type, list[Any]] = {bool: [True], int: [3, 1], float: [2.5, 8.0]}
+    return values.get(one.type, list(TEXTS))
 
 
 def acts_of(kind: type[Verb]) -> Iterator[Verb]:
@@ -76,7 +77,7 @@ def test_lines_read_as_people_type_them() -> None:
     assert command_of(Cordon(2.5), NODES, ("a", "b")) == 'hostler node cordon a b --as-one --hours 2.5 --reason "…"'
     assert (
         command_of(VERBS["start-work"](serial=TO_SAY), "n1") == 'hostler node start-work n1 --serial "…" --reason "…"'
-    )  # type: ignore[call-arg]
+    )
     assert command_of(VERBS["adopt"](), "fleet") == 'hostler adopt FILE --reason "…"'
     assert command_of(VERBS["report-remediators"](), "cluster:k1") == ""
 

@@ -24,7 +24,7 @@ def drilled(fault: DrillFault) -> Node:
 
 @pytest.mark.parametrize("fault", [DrillFault.psu, DrillFault.thermal])
 def test_what_is_laid_over_raises_the_drills_condition_and_no_other(fault: DrillFault) -> None:
-    """It hides no reading of the BMC's own, and never asks for a protective power-off.
+    """The overlay hides no reading of the BMC's own, and never asks for a protective power-off.
 
     Mutants: a temperature over its limit; the drill's reading has the name of a real part.
     """

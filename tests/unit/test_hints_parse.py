@@ -22,7 +22,7 @@ def app() -> App:
 
 
 def wrong(line: str) -> str:
-    """What is wrong with the command of a text, "" for nothing."""
+    """The problem of the command of a text, "" where it has none."""
     words, found, path = line.split(), app(), []
     if not words or words[0] in PROSE or not re.fullmatch(r"[a-z][a-z-]*", words[0]):
         return ""

@@ -72,7 +72,7 @@ def test_each_surface_shows_the_failure_before_the_wait() -> None:
 
 def test_wait_prints_the_failure_and_who_is_next() -> None:
     row = NodeProgress("a", "waiting", failed="reboot failed at 10:00: the BMC refused", next="an operator decides")
-    progress = IntentProgress("i1", "reboot", None, "a", "ann", "because", NOW, "under_way", "", "", (row,))
+    progress = IntentProgress("i1", "reboot", {}, "a", "ann", "because", NOW, "under_way", "", "", (row,))
     assert lines(progress)[1] == (
         "a",
         "  a: waiting, reboot failed at 10:00: the BMC refused, next: an operator decides",

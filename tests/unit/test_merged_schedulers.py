@@ -9,6 +9,7 @@ from hostler.controller import scheduler_views
 from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.assets import Binding
 from hostler.core.state.customer_workloads import WorkClass, Workload
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Assignment, Node, Operation, Outcome
@@ -79,7 +80,7 @@ class Two:
         news = self.reader.news()
         for one in news:
             if isinstance(one, WorkSeen):
-                scheduler_views.see_work(self.live, one, NOW)
+                scheduler_views.see_work(DecisionContext(self.fleet, self.live, NOW), one)
         return news
 
     def seen(self) -> list[tuple[str, list[str], bool]]:

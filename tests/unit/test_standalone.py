@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import WorkSeen
 from hostler.controller.scheduler_views import see_work
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveNode, LiveState
 from hostler.core.state.model import Node, Operation, Outcome
@@ -87,7 +88,7 @@ def test_only_nodes_of_pools_without_a_cluster_are_shown_and_shown_whole() -> No
 def test_what_the_present_knows_is_not_told_again_and_who_comes_is() -> None:
     """Mutants: every turn tells all; who joins the pool is never told; after a gap nobody is."""
     fleet, live, work = a_fleet(), LiveState(), StandaloneWork()
-    see_work(live, work.news(fleet, live)[0], NOW)
+    see_work(DecisionContext(fleet, live, NOW), work.news(fleet, live)[0])
     assert work.news(fleet, live) == []
     fleet.put_node("d", a_node("d", pool="bare"))
     fleet.merge()
@@ -95,7 +96,7 @@ def test_what_the_present_knows_is_not_told_again_and_who_comes_is() -> None:
     live.forget(NOW)
     both = [WorkSeen((WorkloadView("b", ()), WorkloadView("d", ())), whole=True)]
     assert work.news(fleet, live) == both
-    see_work(live, both[0], NOW)
+    see_work(DecisionContext(fleet, live, NOW), both[0])
     assert work.news(fleet, live) == []
 
 
@@ -103,7 +104,7 @@ def test_what_was_told_and_not_taken_is_told_again() -> None:
     """Mutant: who was told once counts as known, though the controller never took it."""
     fleet, live, work = a_fleet(), LiveState(), StandaloneWork()
     assert work.news(fleet, live) == work.news(fleet, live)
-    see_work(live, work.news(fleet, live)[0], NOW)
+    see_work(DecisionContext(fleet, live, NOW), work.news(fleet, live)[0])
     fleet.put_node("d", a_node("d", pool="bare"))
     fleet.merge()
     assert work.news(fleet, live) == work.news(fleet, live) == [WorkSeen((WorkloadView("d", ()),))]
@@ -112,7 +113,7 @@ def test_what_was_told_and_not_taken_is_told_again() -> None:
 def test_whom_the_present_knows_is_not_looked_at_again() -> None:
     """A look at each node twice a second costs a large fleet's loop its answers. Mutant: every turn looks at all."""
     fleet, live, work = a_fleet(), LiveState(), StandaloneWork()
-    see_work(live, work.news(fleet, live)[0], NOW)
+    see_work(DecisionContext(fleet, live, NOW), work.news(fleet, live)[0])
     assert work.news(fleet, live) == []
     live.nodes = Unread(live.nodes)
     assert work.news(fleet, live) == []
@@ -130,7 +131,7 @@ def test_a_cell_without_such_nodes_is_told_once_that_there_are_none() -> None:
     fleet, live = Fleet(configuration({"train": pool_document(target=1)})), LiveState()
     (seen,) = StandaloneWork().news(fleet, live)
     assert seen == WorkSeen((), whole=True)
-    see_work(live, seen, NOW)
+    see_work(DecisionContext(fleet, live, NOW), seen)
     assert StandaloneWork().news(fleet, live) == []
 
 

@@ -692,11 +692,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Golden: _rows(),
     BitsVote: _rows(),
     Dispute: _rows(),
-    e.BitsTold: _rows(),
-    e.GoldenLearned: _rows(),
-    e.BitsDisputed: _rows(),
-    e.WitnessHeard: _rows(),
+    **dict.fromkeys((e.BitsTold, e.GoldenLearned, e.BitsDisputed, e.WitnessHeard, e.GoldenRetired), _rows()),
     e.BitsJudged: _rows("culprit"),
-    e.GoldenRetired: _rows(),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

@@ -179,7 +179,8 @@ def ways_of(node: Node, profile: str) -> Ways:
     vouch = by_act(Vouch(profile), node.id, "a person vouches for it")
     if profile in _OF_PRESENT:
         corrected = observed("what is named is corrected, so that its agent or BMC shows it", "site")
-        return (corrected, vouch, *_besides(node, profile))
+        others: tuple[WayOut, ...] = (vouch, *_besides(node, profile))
+        return (corrected, *others)
     if profile in DEVICES:
         mended = observed("what is named is put right on the node: it is asked again by itself", "site")
         return (mended, vouch)

@@ -30,7 +30,7 @@ def waits_for_person(node: Node) -> Wait:
 
 
 def _of_instance(node: Node, instance: Instance) -> Blocker:
-    """What a rented machine waits for in the place of its return: that its provider replaces it, or a person has it."""
+    """The blocker of a rented machine in place of its return: its provider replaces it, or a person asks for that."""
     work, asked = node.machine_work, f"another instance of provider {instance.provider}"
     if work is None or not isinstance(work.act, ReplaceMachine):
         return Blocker("person", "operator", asked, ways_on(node))

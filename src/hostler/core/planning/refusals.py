@@ -32,7 +32,7 @@ from hostler.core.state.decisions import Act, Wait, asked_again
 from hostler.core.state.model import LASTING, OWNER, ActClass, Blocker, Node, Operation, Outcome, Phase, Plan
 from hostler.core.state.plan_rules import OnFailure
 from hostler.core.state.verbs.tickets import CloseTicket
-from hostler.core.state.ways_out import WayOut, by_act, by_time, observed
+from hostler.core.state.ways_out import Ways, by_act, by_time, observed
 from hostler.core.tables.phases import PHASES
 from hostler.core.tables.recipes import RECIPES
 
@@ -135,11 +135,12 @@ def wait_after_refusal(context: DecisionContext, node: Node, name: str) -> Wait 
     return None
 
 
-def _ways(context: DecisionContext, node: Node, kind: str, mend: str) -> tuple[WayOut, ...]:
+def _ways(context: DecisionContext, node: Node, kind: str, mend: str) -> Ways:
     """Ends of a refusal that lasts: a person gives what is missing, or says by the ticket that they have."""
     ticket = refusal_of(context, node, kind)
-    closed = (by_act(CloseTicket(), ticket.id, "the ticket is closed"),) if ticket is not None else ()
-    return (observed(mend), *closed)
+    if ticket is None:
+        return (observed(mend),)
+    return observed(mend), by_act(CloseTicket(), ticket.id, "the ticket is closed")
 
 
 def close_past_tickets(context: DecisionContext, node: Node, answer: decisions.Answer) -> decisions.Answer:

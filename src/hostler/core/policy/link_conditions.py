@@ -1,4 +1,4 @@
-"""What a link's fault means for the nodes at its ends, and which finding of its network explains it."""
+"""The meaning of a link's fault means for the nodes at its ends, and which finding of its network explains it."""
 
 from collections.abc import Iterator
 

@@ -179,7 +179,7 @@ async def submit(
 
 
 def instead_of(text: str, ways: tuple[WayOut, ...]) -> str:
-    """What to do in place of what is refused: the ways as a sentence, else what the refusal says after its reason."""
+    """The way to go instead of a refused act: the ways as a sentence, else what the refusal says after its reason."""
     if ways:
         return sentence_of(ways)
     _, found, rest = text.partition("; ")

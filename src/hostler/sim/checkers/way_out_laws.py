@@ -51,7 +51,7 @@ WAITS, ACTS, TIMES, SEEN, CHAINS, REAL = (
 )
 
 PROVED = (WAITS, ACTS, TIMES, SEEN, CHAINS, REAL)
-"""What was tried, as the soak's report counts it."""
+"""Ways that were tried, as the soak's report counts it."""
 
 
 class WaysOut:
@@ -121,7 +121,7 @@ class _Trial:
         self._context = DecisionContext(controller.fleet, controller.live, controller.now)
 
     def blockers_of(self, node: str) -> tuple[Blocker, ...]:
-        """What the node waits for by now."""
+        """The wait of the node by now."""
         found = self._fleet.nodes.get(node)
         return found.waiting.blockers if found is not None and found.waiting is not None else ()
 
@@ -144,7 +144,7 @@ class _Trial:
                 yield f"{node} waits ({blocker.kind}: {blocker.text}), and its way out {why}"
 
     def _wrong(self, way: WayOut, path: tuple[str, ...]) -> str:
-        """What is wrong with the way, "" for nothing."""
+        """The problem of the way, "" where it has none."""
         match way:
             case ByAct():
                 return self._refused(way, path)
