@@ -67,7 +67,7 @@ def test_what_failed_ends_zap_with_a_ticket(kind: str) -> None:
     drive.wait(hours=3)
     assert drive.node("a").phase is Phase.zap_fail, drive.transcript("a")
     (ticket,) = drive.fleet.tickets_about("a")
-    assert "hostler node firmware a shows what differs" in ticket.action
+    assert "`hostler node firmware a` shows what differs" in ticket.action
 
 
 def test_a_write_whose_fate_is_unknown_is_looked_at_and_given_again() -> None:

@@ -27,7 +27,7 @@ def test_no_pool_begins_to_act_before_each_is_accepted_by_a_named_person() -> No
     refused = drive.ask("mode", "pool:train", mode="act")
     assert not refused.granted
     assert "NVSentinel remediates nodes of cluster k1 too" in refused.text
-    assert "hostler doctor accept k1 'NVSentinel'" in refused.text
+    assert "hostler doctor accept k1 NVSentinel --reason" in refused.text
     drive.activate(pools("act"))
     assert "act" not in drive.fleet.configuration.pools["train"].modes.values()
     assert drive.ask("mode", "pool:train", mode="propose").granted
