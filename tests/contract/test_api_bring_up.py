@@ -42,7 +42,7 @@ async def test_a_node_on_its_way_is_told_with_what_a_person_does_next(world: Hou
     await world.until(lambda: world.cell.view.nodes["m1"].waiting)
     (row,) = (await world.operator.get("/v1/bring-up"))["items"]
     assert (row["node"], row["phase"], row["returns"], row["position"]["rack"]) == ("m1", "onboard", False, "r9")
-    assert row["next_act"] == "hostler node certify m1 --reason …"
+    assert row["next_act"] == 'hostler node certify m1 --reason "…"'
     assert row["cohort"]["stays"] == 1
     assert "certif" in row["blockers"][0]
     text = await cli(world, "bring-up", "list")
