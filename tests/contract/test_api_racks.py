@@ -70,7 +70,8 @@ async def test_the_command_line_shows_a_rack_and_calls_its_bring_up_off(world: H
     await begun(world)
     told = await cli(world, "rack", "get", "r0")
     assert "rack r0 is bringing up, bundle b7" in told
-    assert "  waits: ps1 was not looked at yet; until each shelf is read and its supplies are well" in told
+    assert "  waits: ps1 was not looked at yet\n" in told
+    assert "→ when each shelf is read and its supplies are well\n" in told
     assert "power shelves seen" in told
     await cli(world, "rack", "call-off", "r0", "--reason", "another day")
     await asyncio.sleep(0)
