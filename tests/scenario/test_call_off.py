@@ -259,7 +259,8 @@ def test_what_is_done_beside_a_plan_is_called_off_until_it_has_begun(verb: str) 
     kinds = {send.operation.kind for send in drive.sent[before:]}
     assert not kinds - {"locate_off", "locate_on"}
     assert not drive.fleet.windows
-    assert drive.node("a").bmc_login is None or drive.node("a").bmc_login.asked_at is None
+    login = drive.node("a").bmc_login
+    assert login is None or login.asked_at is None
 
 
 def far() -> Drive:

@@ -38,7 +38,12 @@ REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "confirm_join", "
 CYCLES = {"ac_cycle", "outlet_cycle"}
 WRITES = {"update_firmware", "install_system_image"}
 DEVICES = {"write_device_firmware"}
-ONCE = CYCLES | WRITES | {"fetch_system_image", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
+ONCE = (
+    CYCLES
+    | WRITES
+    | {"fetch_system_image", "reset_bmc", "gpu_reset", "reboot", "reset_port"}
+    | {"inject_fault", "replace_machine"}
+)
 DISRUPT = (
     CYCLES | WRITES | DEVICES | {"unplug", "power_off", "gpu_reset", "reboot", "evict", "leave_cluster", "reset_port"}
 )
@@ -52,7 +57,7 @@ def test_every_operation_needs_and_does_what_its_hand_does() -> None:
     rows = OPERATIONS.items()
     assert {kind for kind, row in rows if row.revocable} == REVOCABLE
     assert {kind for kind, row in rows if not row.repeatable} == ONCE
-    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | WRITES | DEVICES
+    assert {kind for kind, row in rows if not row.interruptible} == CYCLES | WRITES | DEVICES | {"replace_machine"}
     assert {kind for kind, row in rows if row.disrupts} == DISRUPT
     assert {kind for kind, row in rows if row.touches} == TOUCH
     assert {kind for kind, row in rows if row.restarts} == RESTART

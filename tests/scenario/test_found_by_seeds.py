@@ -32,7 +32,9 @@ def test_a_remedy_that_only_ended_work_leaves_nothing_to_prove() -> None:
     drive.wait(days=3)
     assert drive.plans("a").count("power_cycle") == 3, "tried, and given up with a ticket"
     assert "a" not in drive.cordoned
-    assert drive.node("a").waiting is None
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert waiting.in_hands, "it waits for nothing but the person whom the ticket asks"
     assert not drive.node("a").cordons
 
 

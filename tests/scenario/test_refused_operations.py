@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -49,11 +50,11 @@ class RefusingDrive(Drive):
         for node in self.fleet.nodes:
             self.step(AgentHeard(node, self.boot_of(node), ("gate",), verbs))
 
-    def node(self) -> Node:
-        return self.fleet.nodes["n"]
+    def node(self, node_id: str = "n") -> Node:
+        return self.fleet.nodes[node_id]
 
 
-def without_bmc(**fields: object) -> Node:
+def without_bmc(**fields: Any) -> Node:
     node = a_node("n", **fields)
     return replace(node, bindings=tuple(b for b in node.bindings if b.kind != "bmc"))
 
@@ -367,14 +368,14 @@ def test_a_plan_all_of_whose_operations_were_refused_leaves_the_node_as_it_was(v
 class RealAgentDrive(RefusingDrive):
     """Acts on the node are answered by the agent's own code, which may do nothing."""
 
-    operations: NodeOperations
+    node_operations: NodeOperations
 
     def serve(self, send: Send) -> None:
         if send.operation.kind not in NEED_PERMISSION or send.how != "perform":
             super().serve(send)
             return
         meant = replace(send.operation, boot_id="")
-        self.step(Replied(self.operations.perform(meant, self.controller.epoch)))
+        self.step(Replied(self.node_operations.perform(meant, self.controller.epoch)))
 
 
 @pytest.mark.parametrize("verb", ["reboot", "reset-gpu"])
@@ -383,7 +384,7 @@ def test_a_real_agent_s_own_refusal_ends_the_request(verb: str, tmp_path: Path) 
     body = RealHostMachine("n", tmp_path, Powers())
     with closing(OperationLog(tmp_path / "marks.sqlite")) as log:
         drive = RealAgentDrive([without_bmc()])
-        drive.operations = NodeOperations("n", body, log)
+        drive.node_operations = NodeOperations("n", body, log)
         before = drive.node()
         assert drive.ask(verb, "n").granted
         drive.wait(days=2)

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose.judge import judge
 from hostler.core.state.drills import SILENT_S, WINDOW, Drill, DrillFault
-from hostler.core.state.model import Node, Observation
+from hostler.core.state.model import Facts, Node, Observation
 from hostler.core.tables.drills import DRILLS
 from hostler.polling.bmc_poller import PollLimits
 from hostler.polling.drill_readings import keeps_silent, laid_over
 from tests.kit import NOW, a_node
 from tests.unit.test_bmc_poller import Cell, Script, watch_until
 
-SOUND = {"temp_c": 30.0, "temp_limit_c": 90.0, "psu1_health": "ok"}
+SOUND: Facts = {"temp_c": 30.0, "temp_limit_c": 90.0, "psu1_health": "ok"}
 
 
 def drilled(fault: DrillFault) -> Node:

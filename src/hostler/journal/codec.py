@@ -114,12 +114,15 @@ def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> StoredRow:
 
 
 def _in_words_of(cell: int, name: str, body: bytes) -> bytes:
-    """The body as a cell of this format writes it. Raises ValueError where the format does not have all of it."""
+    """The body as a cell of this format writes it. Raises ValueError where the format does not have all of it.
+
+    A field that the format lacks may be left out where the rest says it again, as a wait's sentence says its ways.
+    """
     if not RELEASE.may_differ(name, cell):
         newest, version = RELEASE.newest(name), RELEASE.version_for(name, cell)
         return body if newest == version else _encode(downcast(_decode_body(body), newest, version))
     read = RELEASE.read_as(name, _decode_body(body), cell)
-    if read.said:
+    if read.unread or (read.lost and _decoders[name].decode(_encode(read.body)) != _decoders[name].decode(body)):
         raise ValueError(f"format {cell} does not have {read.said}")
     return _encode(RELEASE.stored(name, read, cell))
 

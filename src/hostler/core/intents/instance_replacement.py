@@ -4,10 +4,11 @@ from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, RefusalErr
 from hostler.core.intents.registration import NodeSpec, register
 from hostler.core.planning.outcomes import change_phase, gone
 from hostler.core.state import events as e
+from hostler.core.state.assets import PROVIDER
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import OWNER, Facts, Node, Phase
 from hostler.core.state.operations import ReplaceMachine
-from hostler.core.state.provider import PROVIDER, Instance, instance_of
+from hostler.core.state.provider import Instance, instance_of
 from hostler.core.state.rma_cases import CaseResult
 from hostler.core.state.verbs.machine_work import ReplaceInstance
 

@@ -64,6 +64,8 @@ def follows(
     context: DecisionContext, node: Node, plan: Plan, operation: Operation, outcome: Outcome
 ) -> Iterator[e.Event]:
     """The ticket of a refusal, and the end of the requests that it answers for good."""
+    if plan.to_phase == Phase.retired:  # the retirement's own ticket asks the person, who may say what is left behind
+        return
     mend = mend_of(context, node, operation, outcome)
     why = outcome.detail or "no reason was given"
     if not mend and not is_tried_later(plan, lasts=False):
