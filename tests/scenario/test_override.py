@@ -197,7 +197,7 @@ def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_the
     drive.wait(minutes=1)
     waiting = drive.node("a").waiting
     assert waiting is not None
-    assert "cluster k1 has not been heard (kubernetes: nodes are not watched)" in waiting.blockers[0].text
+    assert "the scheduler of cluster k1 does not answer: kubernetes: nodes are not watched" in waiting.blockers[0].text
 
 
 def test_what_a_cluster_believed_of_a_node_that_it_lists_no_more_is_no_witness() -> None:

@@ -25,7 +25,7 @@ GENTLE = frozenset({
     "renew-asset-certificate", "renew-asset-login",
     "cancel-recabling", "enter-manual-test", "move-recabling", "plan-recabling",
     "fail-inspection", "register", "register-assets", "register-fabric", "remove-fabric", "renew-certificate",
-    "renew-login", "inspect", "deploy", "clean",
+    "renew-login", "inspect", "deploy", "clean", "replace-instance", "end-drill",
     "report-remediators", "retire-golden", "schedule-manual-test", "sign-manual-test", "tick-item",
     "tick-manual-test", "tick-stop", "validate-fabric", "walk-findings",
 })  # fmt: skip
@@ -33,7 +33,7 @@ GENTLE = frozenset({
 
 HARMFUL = frozenset({
     # begins something on nodes
-    "consent", "drain", "power-cycle", "reboot", "release-node", "request-replacement", "reset-gpu",
+    "consent", "drain", "power-cycle", "reboot", "release-node", "request-replacement", "reset-gpu", "start-drill",
     "return-for-maintenance", "start-work", "update-firmware",
     # lets go on what waits, or loosens what decides
     "accept-remediator", "activate", "approve", "call-off", "cancel-maintenance", "close-incident", "mode", "release",
