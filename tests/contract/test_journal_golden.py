@@ -93,6 +93,8 @@ def test_nothing_that_was_stored_is_lost(golden: Path) -> None:
     """Mutant: a field is renamed without an upcaster; its default takes the place of what was recorded."""
     for row in rows_of(golden):
         stored = upcast(msgspec.json.decode(row.body), row.version)
+        if row.name == "node_registered":
+            stored["node"].pop("test_mode", None)  # gone on purpose: it waived a boot's proof, drills stand in its place
         assert holds(msgspec.json.decode(msgspec.json.encode(unseal(row).event, enc_hook=text_hook)), stored), row.name
 
 
