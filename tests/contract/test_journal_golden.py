@@ -94,7 +94,7 @@ def test_nothing_that_was_stored_is_lost(golden: Path) -> None:
     for row in rows_of(golden):
         stored = upcast(msgspec.json.decode(row.body), row.version)
         if row.name == "node_registered":
-            stored["node"].pop("test_mode", None)  # gone on purpose: it waived a boot's proof, drills stand in its place
+            stored["node"].pop("test_mode", None)  # gone on purpose: drills stand in its place
         assert holds(msgspec.json.decode(msgspec.json.encode(unseal(row).event, enc_hook=text_hook)), stored), row.name
 
 
