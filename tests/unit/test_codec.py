@@ -20,7 +20,7 @@ from hostler.core.state import events
 from hostler.core.state.events import VERSION, BootObserved, Event, PlanEnded, Record, name_of
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import Observation
+from hostler.core.state.model import Blocker, Observation
 from hostler.core.state.recorded_bodies import NO_SHAPES
 from hostler.core.state.scopes import ActGroup, Scope, text_hook
 from hostler.core.state.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
@@ -53,9 +53,11 @@ MOMENTS = st.datetimes(
     timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]),
 )
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+Sentence = typing.NewType("Sentence", str)
 BIG = st.integers(min_value=-(2**80), max_value=2**80)
 ATOMS: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
+    Sentence: st.text(min_size=1, max_size=20),
     int: st.integers(min_value=0, max_value=2**62) | st.sampled_from([0, 1, 2**63 - 1]),
     float: NUMBERS,
     bool: st.booleans(),
@@ -78,6 +80,8 @@ def drawn(kind: Any) -> st.SearchStrategy[Any]:
         if issubclass(kind, Verb | Expected):
             return st.just(sample(kind))  # its arguments are bounded
         hints = get_type_hints(kind)
+        if kind is Blocker:  # no wait without a way out
+            hints["ends_when"] = Sentence
         return st.deferred(lambda: st.builds(kind, **{field: drawn(hint) for field, hint in hints.items()}))
     origin, args = get_origin(kind), get_args(kind)
     if origin is typing.Literal or (isinstance(kind, type) and issubclass(kind, Enum)):
