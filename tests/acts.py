@@ -24,6 +24,8 @@ _NEEDED: dict[str, dict[str, Any]] = {
         "sha256": "a" * 64,
     },
     "verify_device_firmware": {"wanted": {}},
+    "fetch_system_image": {"version": "2", "image": "http://images/2", "sha256": "a" * 64, "good": ["2"]},
+    "install_system_image": {"version": "2", "image": "http://images/2", "good": ["2"]},
     "arm_drill": {"drill": "d1"},
     "inject_fault": {"drill": "d1", "fault": "disk"},
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hostler.cli.exit_codes import ExitCode
+from hostler.drivers.kubernetes.wire import ANSWER, REQUEST
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.served import NODE, POLICY, Served, served_beside
@@ -40,6 +41,14 @@ async def served(control_plane: ControlPlane, admin: Admin, tmp_path: Path) -> A
 async def unschedulable(admin: Admin) -> bool:
     node = await admin.get(f"/api/v1/nodes/{BOX}")
     return bool(node["spec"].get("unschedulable", False))
+
+
+async def answered(admin: Admin) -> str:
+    """What the request on the Node was answered, once it is."""
+    async with asyncio.timeout(PATIENCE_S):
+        while REQUEST in (notes := (await admin.get(f"/api/v1/nodes/{BOX}"))["metadata"]["annotations"]):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    return str(notes[ANSWER])
 
 
 async def test_a_drain_names_who_it_waits_for_and_a_persons_uncordon_holds_it_off(
@@ -80,7 +89,12 @@ async def test_a_drain_names_who_it_waits_for_and_a_persons_uncordon_holds_it_of
     assert node["metadata"]["labels"]["hostler.dev/pool"] == "train"
 
     await admin.patch(f"/api/v1/nodes/{BOX}", {"metadata": {"annotations": {"hostler.dev/request": "reboot"}}})
+    answer = await answered(admin)
+    assert "reboot refused" in answer
+    assert "start the agent of n1 with --allow-actions" in answer  # it has no BMC, and its agent may not act
+    await admin.patch(f"/api/v1/nodes/{BOX}", {"metadata": {"annotations": {"hostler.dev/request": "maintenance"}}})
     await served.until("asked for on the Node in cluster k1")
+    assert "maintenance granted" in await answered(admin)
 
 
 async def test_no_pool_acts_beside_another_remediator_before_a_person_has_accepted_it(

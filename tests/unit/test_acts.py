@@ -19,6 +19,7 @@ PERFORMING = {
     "drivers/boot/network_reboot.py": "hands the dispatcher's reboot on once the secret of that boot is with the BMC",
     "drivers/infiniband/agent_pages.py": "asks an agent to print pages of the network's tools, which changes nothing",
     "drivers/infiniband/port_resets.py": "hands the dispatcher's reset to the agent where the tools run elsewhere",
+    "drivers/provider/provider_hands.py": "hands the dispatcher's operation to the BMC or the agent of other nodes",
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
     "app/evidence_keeper.py": "hands the dispatcher's collection to the agent, in the parts that a bundle has",
     "app/check_readings_keeper.py": "hands the dispatcher's operation to the schedulers, keeps what checks measured",

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from hostler.agent import kubelet
 from hostler.agent.boot_clock import boottime
 from hostler.agent.checks.host_stress import StressResult
+from hostler.agent.drill_injections import DrillInjections
 from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
 from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
@@ -24,7 +25,7 @@ from hostler.agent.node_operations import KNOWN_KINDS, LOST, NodeOperations
 from hostler.agent.operation_log import OperationLog
 from hostler.core.state.gate_expectation import Expected
 from hostler.core.state.model import LASTING, Facts, Operation, Outcome, Part, Verdict
-from hostler.core.state.operations import BugReport
+from hostler.core.state.operations import ArmDrill, BugReport, InjectFault
 from hostler.core.state.pass_rules import PassRules
 from tests.acts import an_act
 
@@ -47,19 +48,39 @@ class MachineWithDriver(EmulatedHostMachine):
         return {"bytes": 0}
 
 
+class CountedDrills(DrillInjections):
+    """The node's hand for drills, which writes down what it was asked beside the machine's own acts."""
+
+    def __init__(self, asked: list[str]) -> None:
+        super().__init__(lambda _: None, lambda _: None)
+        self._asked = asked
+
+    def arm(self, act: ArmDrill) -> str:
+        self._asked.append("arm")
+        return super().arm(act)
+
+    def inject(self, act: InjectFault) -> str:
+        self._asked.append("inject")
+        super().arm(ArmDrill(act.drill))
+        return super().inject(act)
+
+
 class World:
     """One node, whose agent can be restarted."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.body = MachineWithDriver("n1", (Part("GPU-1", "gpu"),))
-        self.operation_log = OperationLog(directory / "marks.sqlite")
-        self.operations = NodeOperations("n1", self.body, self.operation_log)
+        self._start()
 
     def restart(self) -> None:
         self.operation_log.close()
+        self._start()
+
+    def _start(self) -> None:
         self.operation_log = OperationLog(self.directory / "marks.sqlite")
-        self.operations = NodeOperations("n1", self.body, self.operation_log)
+        drills = CountedDrills(self.body.asked)
+        self.operations = NodeOperations("n1", self.body, self.operation_log, drills=drills)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hostler.core.planning.execution import advance
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.model import ActClass, HoldKind, Node, Plan, Radius, Step
+from hostler.core.state.model import ActClass, Condition, HoldKind, Node, Plan, Radius, Severity, Step
 from hostler.core.tables.operations import OPERATIONS
 from tests.acts import an_act
 from tests.kit import Drive, a_hold, a_node, a_workload, configuration, pool_document
@@ -35,6 +35,12 @@ def hold(drive: Drive, kind: HoldKind) -> None:
     drive.fleet.merge()
 
 
+def leaking(drive: Drive) -> None:
+    leak = Condition("c", "cooling.leak", "a", Severity.catastrophic, drive.now, drive.now, "operator", "hostler")
+    drive.controller._record_all((e.ConditionRaised(leak),), "test")  # noqa: SLF001 - however it came there
+    drive.fleet.merge()
+
+
 MISSING: dict[str, dict[str, tuple[Callable[[Drive], None], str, str]]] = {
     "drained": {"work runs": (work, "workload", "w")},
     "power": {
@@ -42,6 +48,7 @@ MISSING: dict[str, dict[str, tuple[Callable[[Drive], None], str, str]]] = {
         "it is held dark": (dark, "hold", "h-power-a"),
     },
     "power_off": {"the machine is open": (opened, "hold", "h-physical_work-a")},
+    "safe": {"it leaks": (leaking, "danger", "c")},
 }
 """Need → ways in which it is not met: how, and which blocker says so. "boot" is met again by none, and
 where "heard" is not met the step is passed over: both are skipped."""
