@@ -176,6 +176,25 @@ def test_a_scheduler_that_does_not_lay_it_is_asked_again_for_ever(answer: str) -
     assert not drive.fleet.tickets_about("n1"), "what it was opened for is done"
 
 
+@pytest.mark.parametrize("stop", [stop for stop in STOPS if stop.startswith(("a remedy", "a plan"))])
+@pytest.mark.parametrize("answer", ["refused", "failed"])
+def test_the_clock_asks_the_scheduler_again_while_a_remedy_waits(answer: str, stop: str) -> None:
+    """Mutant: the pause of the cordon's try is forgotten beside the other wait, and a sweep makes the try."""
+    drive = rack()
+    STOPS[stop](drive)
+    drive.run()
+    drive.script("cordon", answer, node="n1")
+    assert drive.ask("cordon", "n1").granted
+    drive.run()
+    assert OWNER not in drive.node("n1").cordons
+    swept = 0
+    for _ in range(12):
+        drive.wait(minutes=10)
+        swept += drive.sweep()
+    assert swept == 0
+    assert OWNER in drive.node("n1").cordons
+
+
 def test_a_scheduler_that_is_down_turns_no_lifted_cordon_into_a_later_one() -> None:
     """Mutant: the try that waits for its turn is made after the person has lifted the cordon."""
     drive = rack()

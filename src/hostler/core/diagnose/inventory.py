@@ -53,12 +53,16 @@ def _unseen(observation: Observation, node: Node, named: Iterable[str], covered:
     by_agent = observation.source == "agent"
     boot = observation.boot_id if by_agent else node.boot_id
     before = node.inventory_covers if node.inventory_boot == boot else ()
-    left = frozenset(named) - covered - {kind.removeprefix(BMC_ONLY) for kind in before}
+    known = frozenset(named) - (frozenset() if node.binding("bmc") else ONLY_BMC_KINDS)
+    left = known - covered - {kind.removeprefix(BMC_ONLY) for kind in before}
     if not left:
-        return [over("inventory.unseen_kind", "every kind of part that the SKU names is listed by somebody")]
+        return [
+            over(
+                "inventory.unseen_kind", "every kind of part that the SKU names, and that can be listed here, is listed"
+            )
+        ]
     agent_comes = not by_agent and node.boot_id != "" and all(kind.startswith(BMC_ONLY) for kind in before)
     bmc_comes = by_agent and node.binding("bmc") != "" and not any(kind.startswith(BMC_ONLY) for kind in before)
-    left -= frozenset() if node.binding("bmc") else ONLY_BMC_KINDS
     left -= (AGENT_KINDS if agent_comes else frozenset()) | (BMC_KINDS if bmc_comes else frozenset())
     if not left:
         return []

@@ -81,13 +81,14 @@ def _proposed(context: DecisionContext, node: Node, plan: Plan, need: Need | Non
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
     if held := holding(context.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
-    if cordon_as_asked(context, node):
+    text = f"{plan.name} is proposed and needs approval"
+    ways = (by_act(Approve(), node.id, "a person approves it"), by_act(Reject(), node.id, "a person rejects it"))
+    waits = Wait(plan.name, (Blocker("approval", plan.id, text, ways),), until=None)
+    if isinstance(answer := cordon_as_asked(context, node, waits), Act):
         why = f"{node.id} is cordoned or opened for a person first; what is still needed then is proposed again"
         acts = ((node, plan), *domain_plans.mates(context.fleet, node))
         return Act(tuple(e.PlanEnded(one.id, p.id, "cancelled", why) for one, p in acts if p.state == "proposed"))
-    text = f"{plan.name} is proposed and needs approval"
-    ways = (by_act(Approve(), node.id, "a person approves it"), by_act(Reject(), node.id, "a person rejects it"))
-    return Wait(plan.name, (Blocker("approval", plan.id, text, ways),), until=None)
+    return answer
 
 
 def _outstanding(context: DecisionContext, node: Node, plan: Plan, operation: Operation) -> Answer:

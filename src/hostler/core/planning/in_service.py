@@ -12,7 +12,7 @@ from hostler.core.policy.holds_and_pauses import held, keeping_away, lacks_cordo
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Rest, Wait
+from hostler.core.state.decisions import Act, Answer, Rest, Wait, asked_again
 from hostler.core.state.model import OWNER, ActClass, Blocker, HoldKind, Node, Phase
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.verbs.approvals import ApproveRequest, DenyRequest, WithdrawRequest
@@ -20,14 +20,17 @@ from hostler.core.state.ways_out import Ways, by_act, observed
 from hostler.core.tables.recipes import RECIPES
 
 
-def cordon_as_asked(context: DecisionContext, node: Node) -> Act | None:
-    """The cordon that a person asked for, or its end; None where neither is due, or the scheduler has its pause."""
-    answer: Answer | None = None
+def cordon_as_asked(context: DecisionContext, node: Node, otherwise: Answer) -> Answer:
+    """The cordon that a person asked for, or its end; `otherwise` where neither is due.
+
+    While the scheduler has its pause, `otherwise` too, asked again when the pause is over.
+    """
+    answer: Answer = Rest()
     if lacks_cordon(context.fleet, node):
         answer = _ease(context, node, "cordon")
     elif _outlives_its_person(context, node):
         answer = _ease(context, node, "uncordon")
-    return answer if isinstance(answer, Act) else None
+    return answer if isinstance(answer, Act) else asked_again(context.now, otherwise, answer.until)
 
 
 def _outlives_its_person(context: DecisionContext, node: Node) -> bool:

@@ -56,9 +56,9 @@ def _next(context: DecisionContext, node: Node, need: Need | None) -> Answer:
     if need is not None and need.act_class is ActClass.protective:
         return protect(context, node, need) or _phase_work(context, node)
     if node.settling:
-        return cordon_as_asked(context, node) or _settling(node)
+        return cordon_as_asked(context, node, _settling(node))
     if need is not None:
-        return cordon_as_asked(context, node) or answered(context, node, need)
+        return cordon_as_asked(context, node, answered(context, node, need))
     about = context.fleet.tickets_about(node.id)
     if moot := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
         return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in moot))

@@ -82,7 +82,9 @@ def _demand_taken(reply: HttpAnswer, name: str) -> None:
                 "and see that both clocks are right"
             )
         case 429 | 503:
-            raise BusyTargetError(f"provider {name} takes no more now ({reply.status}); it is asked again", retry_after_s(reply))
+            raise BusyTargetError(
+                f"provider {name} takes no more now ({reply.status}); it is asked again", retry_after_s(reply)
+            )
         case status if status >= 500:
             raise UnreachableError(f"provider {name} failed at it ({status}){said(reply)}; see its own log")
         case status:
