@@ -34,6 +34,8 @@ COLLECTED = (10_000, 10, 10)
 """Thresholds of the garbage collector: by Python's own (700, 10, 10) a tenth of the run's CPU is its passes."""
 ID_MOST_CHARS = 60
 """Of a longer text among a test's parameters its id has the beginning alone."""
+NIGHTLY, SMOKE = "nightly", "smoke"
+"""Marks of what the gate leaves to `make nightly`, and of the part of that which it runs all the same."""
 DEFAULT_SEEDS = 6
 DEFAULT_FRESH = 0
 """Simulated worlds that nobody has run before: the gate draws none, so that what a change did is all that it judges;
@@ -41,9 +43,10 @@ DEFAULT_FRESH = 0
 
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True)
 """A loaded machine draws slowly: that is no fault of a test."""
-hypothesis.settings.register_profile("here", PATIENT)
-hypothesis.settings.register_profile("ci", PATIENT, derandomize=True)
+hypothesis.settings.register_profile("here", PATIENT, max_examples=25)
+hypothesis.settings.register_profile("ci", PATIENT, max_examples=25, derandomize=True)
 hypothesis.settings.register_profile("quick", PATIENT, max_examples=20)
+hypothesis.settings.register_profile("nightly", PATIENT, max_examples=200)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "here")
 
 
@@ -66,6 +69,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fresh-first", type=int, default=0, metavar="SEED", help="the first of the fresh seeds; 0 draws it (default)"
     )
     parser.addoption(
+        "--nightly", action="store_true", help="run what is marked nightly too, and have Hypothesis draw more, anew"
+    )
+    parser.addoption(
         "--share", metavar="K/N", help="run only the test files of the K-th of N processes, which need no xdist"
     )
     parser.addoption(
@@ -76,6 +82,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Draw the run's fresh seeds, once: workers are given what the process that started them has drawn."""
     config.addinivalue_line("markers", "xdist_group(name): one worker runs these tests, as xdist has it")
+    config.addinivalue_line("markers", f"{NIGHTLY}(why): too long for the gate; runs with --nightly, or named by file")
+    config.addinivalue_line("markers", f"{SMOKE}: of a module that is marked {NIGHTLY}, what the gate runs")
+    if config.option.nightly:
+        hypothesis.settings.load_profile(NIGHTLY)
     told = getattr(config, "workerinput", {}).get("fresh_first", 0)
     config.option.fresh_first = told or config.option.fresh_first or first_of_fresh()
 
@@ -149,16 +159,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Tests that share what their module makes once stay together: each worker would make it anew. A test of fresh worlds
     is left out where none are drawn: without its parameter pytest would count it as skipped.
     """
-    if not config.option.fresh:
-        left_out = [item for item in items if "fresh_seed" in getattr(item, "fixturenames", ())]
+    runs_nightly = config.option.nightly or all(Path(arg.partition("::")[0]).is_file() for arg in config.args)
+    if left_out := [item for item in items if is_left_out(item, config.option.fresh, runs_nightly=runs_nightly)]:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = [item for item in items if not is_left_out(item, config.option.fresh, runs_nightly=runs_nightly)]
     for item in items:
         if shares(item) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
         group = item.get_closest_marker("xdist_group")
         if group is not None and group.args[0] == BUILDERS and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(BUILD_S))
+
+
+def is_left_out(item: pytest.Item, fresh: int, *, runs_nightly: bool) -> bool:
+    """Whether this run leaves the test out: it draws no fresh worlds, or the test is the nightly's."""
+    if not fresh and "fresh_seed" in getattr(item, "fixturenames", ()):
+        return True
+    return not runs_nightly and item.get_closest_marker(NIGHTLY) is not None and item.get_closest_marker(SMOKE) is None
 
 
 def shares(item: pytest.Item) -> bool:

@@ -20,6 +20,8 @@ from tests.adversary.attacked import PATIENCE_S, Served, attacked
 from tests.adversary.test_one_token import documents
 from tests.end_to_end.processes import process
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 XID = "NVRM: Xid (PCI:0000:4c:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
 FALLEN, COLLECTOR = "gpu.fallen_off_bus", "agent.collector_failed"
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -4,10 +4,14 @@ import asyncio
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from hostler.journal.opening import open_journal
 from tests.adversary.attacked import attacked
 from tests.adversary.test_one_token import a_post, documents, two_nodes
 from tests.end_to_end.processes import HOSTLER, free_port, run
+
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
 
 HUGE = 10**30
 

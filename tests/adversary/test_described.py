@@ -31,6 +31,8 @@ from tests.adversary.authorisation import VERBS
 from tests.adversary.guarded import Guarded
 from tests.contract.api_world import House, house
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 EXAMPLES = int(os.environ.get("HOSTLER_FUZZ_EXAMPLES", "8"))
 """Requests drawn for each operation in each manner: as described, and not."""
 FEWER = max(2, EXAMPLES // 4)

@@ -15,6 +15,8 @@ import pytest
 from hostler.runtime.lease_validity import LeaseTerms
 from tests.end_to_end.standby_world import Cluster, well
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 LEASE_S = LeaseTerms().lease_s
 HOLD = {"act": {"verb": "hold"}, "target": "rack:far", "reason": "a test"}
 

@@ -7,8 +7,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from hostler.server.http_limits import BODY_S, HEAD_BYTES, HEAD_S, PIPELINED_MAX
 from tests.adversary.attacked import Served, Witness, attacked, beside, said, tolerable_s
+
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
 
 BEGUN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 MIB = 1024 * 1024

@@ -11,6 +11,8 @@ from hostler_checks.answers import CheckResult, Verdict, as_document
 from hostler_checks.blame import Culprit, blame
 from hostler_checks.reference import Golden, Reference, stack_key
 
+pytestmark = pytest.mark.nightly("processes compute with tensors")
+
 STACK = {"device": "h100", "driver": "550"}
 GOLD, OWN, THIRD = "a" * 16, "b" * 16, "c" * 16
 KNOWN = Reference({stack_key("gemm_golden", 1, STACK): Golden("gemm_golden", GOLD, 3, STACK)})

@@ -24,6 +24,8 @@ from hostler_checks.report import body, html
 from hostler_checks.runner import CheckRunner
 from tests.checks.suite_runs import argv, command, env, quiet, told
 
+pytestmark = pytest.mark.nightly("processes compute with tensors")
+
 PROFILE = """profile: burn_in
 for: 1s
 resume: true
@@ -222,6 +224,7 @@ def test_called_off_it_says_nothing_and_goes_on_later(profile: Path, tmp_path: P
     assert (end["verdict"], end["steps"] > before, end["interruptions"]) == ("passed", True, 1)
 
 
+@pytest.mark.smoke
 def test_a_damaged_state_is_set_aside_and_said(profile: Path, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     runner = started(folder, "--profile", str(profile))
@@ -263,6 +266,7 @@ def test_wrong_bits_end_it_early_and_no_reading_is_no_pass(
         assert report["stages"][0]["ended"].startswith("ended early: gemm_abft on cpu failed")
 
 
+@pytest.mark.smoke
 def test_faults_are_not_planted_without_permission(profile: Path, tmp_path: Path) -> None:
     done = command(tmp_path / "s", "--profile", str(profile), "--plant", "nan", **{PERMISSION: ""})
     assert (done.returncode, done.stdout) == (3, "")
@@ -297,6 +301,7 @@ def result(
     return CheckResult(check, verdict, "said", part="cpu", load_s=load_s, readings={"x": 1.0}, **more)
 
 
+@pytest.mark.smoke
 def test_hours_count_by_the_monotonic_clock_alone() -> None:
     """A check that claims more than passed is cut; a wall clock that leaps is asked by nobody."""
     state = run_state.begun(small(), "n1", 3.0, ("cpu",))
@@ -309,6 +314,7 @@ def test_hours_count_by_the_monotonic_clock_alone() -> None:
     assert "import time" not in source
 
 
+@pytest.mark.smoke
 def test_a_stage_that_makes_no_load_ends_and_does_not_pass() -> None:
     text = "resume: true\nfor: 60s\nstages: [{name: a, share: 1, checks: [pcie_bandwidth]}]"
     idle = parsed(text, "idle.yaml")
@@ -319,6 +325,7 @@ def test_a_stage_that_makes_no_load_ends_and_does_not_pass() -> None:
     assert "made no load" in state.detail
 
 
+@pytest.mark.smoke
 def test_progress_names_stage_hours_and_what_is_left() -> None:
     state = run_state.begun(small(), "n1", 30.0, ("cpu",))
     assert left_s(small(), state) is None
@@ -330,6 +337,7 @@ def test_progress_names_stage_hours_and_what_is_left() -> None:
     )
 
 
+@pytest.mark.smoke
 def test_a_state_is_read_back_as_it_was() -> None:
     state = run_state.begun(small(), "n1", 3.0, ("cpu",), "o1")
     run_state.record(small(), state, [result(verdict=Verdict.failed)], 1.0)
@@ -339,12 +347,14 @@ def test_a_state_is_read_back_as_it_was() -> None:
         run_state.state_of(kept, replace(small(), digest="other"))
 
 
+@pytest.mark.smoke
 def test_a_suspect_result_ends_the_run_as_suspect() -> None:
     state = run_state.begun(small(), "n1", 3.0, ("cpu",))
     run_state.record(small(), state, [result(verdict=Verdict.suspect, grave=True)], 1.0)
     assert (state.verdict, run_state.next_step(small(), state)) == ("suspect", None)
 
 
+@pytest.mark.smoke
 def test_drift_and_deviation_of_a_reading() -> None:
     series = run_state.Series()
     for value in (100.0, 99.0, 98.0, 97.0):
@@ -354,6 +364,7 @@ def test_drift_and_deviation_of_a_reading() -> None:
     assert series.deviation == pytest.approx(1.2909944)
 
 
+@pytest.mark.smoke
 def test_the_page_escapes_what_it_shows() -> None:
     state = run_state.begun(small(), "<script>alert(1)</script>", 3.0, ("cpu",))
     run_state.end(state, Verdict.failed, "<b>")

@@ -17,6 +17,8 @@ from hostler_checks.plants import PERMISSION
 from tests.checks.suite_runs import PACKAGE, PYTHON
 from tests.end_to_end.processes import free_port
 
+pytestmark = pytest.mark.nightly("processes compute with tensors")
+
 GOOD: dict[str, Any] = {
     "address": "127.0.0.1", "port": 4242, "rank": 1, "names": ["n1", "n2"], "secret": "s" * 32, "via": "mlx5_0",
 }  # fmt: skip

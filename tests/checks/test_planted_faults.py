@@ -13,6 +13,8 @@ from hostler_checks.device import TWIN
 from hostler_checks.plants import IN_CHILDREN
 from tests.checks.suite_runs import one, planting
 
+pytestmark = pytest.mark.nightly("processes compute with tensors")
+
 
 @pytest.fixture(autouse=True)
 def _planting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from hostler_checks.device import TORCH
 from hostler_checks.reference import Golden, Reference, stack_key
 from tests.checks.suite_runs import PYTHON, one, planting
 
+pytestmark = pytest.mark.nightly("processes compute with tensors")
+
 
 @pytest.fixture(autouse=True)
 def _planting(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
@@ -50,6 +52,7 @@ print(forward, len(runs) - forward)
 """
 
 
+@pytest.mark.smoke
 def test_backward_computes_each_block_again() -> None:
     """Three blocks: three runs forward, six in a step. A mutant without checkpoints has three."""
     done = subprocess.run((PYTHON, "-c", ONE_STEP), capture_output=True, text=True, check=True)
@@ -172,6 +175,7 @@ def test_the_others_run_on_tensors(check: str) -> None:
     assert found.load_s > 0 or found.verdict == "inconclusive", found.detail
 
 
+@pytest.mark.smoke
 def test_without_pytorch_it_says_so() -> None:
     for check in ("train_replay", "allreduce", "pipeline_sendrecv"):
         found = one(check, python=sys.executable)

@@ -12,6 +12,8 @@ from hostler.app.backtest_process import NICE, BacktestProcess
 from hostler.server.backtests import BacktestFailedError, BacktestQuestion
 from tests.kit import POLICY
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 PATIENCE_S = 60.0
 QUESTION = BacktestQuestion({"policy.yaml": POLICY})
 

@@ -25,6 +25,8 @@ from hostler.runtime import lemon_judging
 from hostler.runtime.lemon_judging import FALSE_MOST, judge_lemons
 from tests.kit import a_node
 
+pytestmark = pytest.mark.nightly("trends are judged over months")
+
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAYS, NODES, SEEDS = 120, 150, range(7, 12)
 LEMON_NODES, LEMON_PART = frozenset({"n003", "n077"}), "n010-G0"

@@ -16,6 +16,8 @@ from hostler.runtime.trend_scores import score
 from hostler.sim.degrading.readings import Degradation, ReadingWorld
 from hostler.sim.degrading.written_readings import METRIC, write
 
+pytestmark = pytest.mark.nightly("trends are judged over months")
+
 NOW = datetime(2026, 3, 30, 23, 59, tzinfo=UTC)
 DAY = timedelta(days=1)
 WORLD = ReadingWorld(nodes=60, days=30, runs_a_day=4, faulty=2, onset=(8, 12))

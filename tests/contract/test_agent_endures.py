@@ -23,6 +23,8 @@ from hostler.core.state.model import Observation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 from tests.unit.test_agent_spool import full_disk
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 XID = "NVRM: Xid (PCI:0000:4c:00): {}, pid=1, name=python3, reported"
 DAY_S = 86_400.0
 

@@ -30,6 +30,8 @@ from hostler.runtime.performers import Wiring, performers
 from tests.contract.ironic_world import RealIronic, ironic_or_skip, until_done
 from tests.kit import NOW, a_node
 
+pytestmark = pytest.mark.nightly("a real Ironic runs beside it")
+
 NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")
 SECRETS = KeptSecrets({}, lambda: 0.0)
 
@@ -86,6 +88,7 @@ async def world(ironic: RealIronic) -> AsyncIterator[World]:
         yield World(ironic, session)
 
 
+@pytest.mark.smoke
 async def test_a_machine_that_is_enrolled_is_managed_set_to_boot_and_switched_by_ironic(world: World) -> None:
     """The BMC is asked by the test. Mutants: what Ironic accepted is done; an enrolled node is not managed first."""
     world.there.enrol("n1")

@@ -31,6 +31,8 @@ from tests.contract.ramdisk_world import (
 )
 from tests.contract.test_ironic_work import Work
 
+pytestmark = pytest.mark.nightly("a real Ironic runs beside it")
+
 SECTIONS = """
 [conductor]
 deploy_callback_timeout=45

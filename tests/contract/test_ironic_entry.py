@@ -21,6 +21,8 @@ from tests.contract.keystone_world import PASSWORD, RealKeystone, real_keystone
 from tests.contract.pypi_programs import MissingError
 from tests.contract.test_ironic import Bmc
 
+pytestmark = pytest.mark.nightly("a real Ironic runs beside it")
+
 WORD = "a word of the test"
 BEHIND = """
 [keystone_authtoken]

@@ -37,6 +37,8 @@ from tests.contract.redfish_world import a_hand, node_at
 from tests.contract.shown_hardware import Hardware, as_configuration, hang
 from tests.contract.test_ironic_work import Work
 
+pytestmark = pytest.mark.nightly("a real Ironic runs beside it")
+
 MACHINES = {
     "i1": Hardware(),
     "i2": Hardware(memory_gib=256, drives=(), macs=("52:54:00:00:02:01",)),

@@ -23,6 +23,8 @@ from tests.contract.ironic_world import RealIronic, ironic_or_skip
 from tests.contract.test_ironic import Bmc
 from tests.kit import NOW, a_node
 
+pytestmark = pytest.mark.nightly("a real Ironic runs beside it")
+
 ENDS_S = 240
 NAMES = tuple(f"w{number}" for number in range(1, 10))
 IMAGE = DeployImage("http://127.0.0.1:9/image.raw", "ab" * 32)

@@ -25,7 +25,7 @@ from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 DENIED = "certificates asked for with its token were denied"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

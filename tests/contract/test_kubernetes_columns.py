@@ -18,7 +18,7 @@ from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, pe
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node, configuration, pool_document
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 COLUMNS = Path(__file__).parents[2] / "deploy/kubernetes/nodes.columns"
 
 

@@ -18,7 +18,7 @@ from hostler.drivers.kubernetes.kubeconfig import IN_CLUSTER, load_kubeconfig
 from hostler.ports import FencedError, UnreachableError
 from tests.controlplane.plane import ControlPlane
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 
 NODES = "/api/v1/nodes?limit=1"
 CONTEXT = "contexts: [{name: x, context: {cluster: c}}], current-context: x"

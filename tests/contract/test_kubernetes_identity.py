@@ -17,7 +17,7 @@ from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, op
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 NAMES = {"n1": "box-1", "n2": "box-2"}
 
 

@@ -20,7 +20,7 @@ from tests.contract.slot_world import KubernetesSlots, a_check, ends, kubernetes
 from tests.controlplane.plane import WORKS, ControlPlane
 from tests.kit import configuration
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 
 
 @pytest.fixture

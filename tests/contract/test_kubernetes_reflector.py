@@ -14,7 +14,7 @@ from hostler.drivers.kubernetes.wire import KubeNode, read_node
 from tests.contract.kubernetes_world import Admin, Proxy, a_proxy, an_admin, let_go, running, until, until_asked
 from tests.controlplane.plane import ControlPlane
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 
 QUICK = Patience(silence_s=1.0, lost_s=0.3, brief_s=0.2, again_s=0.02, again_most_s=0.2)
 

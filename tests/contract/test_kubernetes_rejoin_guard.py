@@ -26,7 +26,7 @@ from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node, configuration, intent_of, pool_document
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 
 TOLD_S = 0.5
 """How often `serve` tells the controller what the schedulers show."""

@@ -30,7 +30,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.kit import configuration
 from tests.unit.gpu_tools import Machine
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 SPACE = "gpu-operator"
 OURS = f"paused-for-{OWNER}-reset"
 DCGM, PLUGIN, DRIVER = f"{DEPLOY}dcgm", f"{DEPLOY}device-plugin", f"{DEPLOY}driver"

@@ -38,7 +38,7 @@ from tests.contract.scheduler_world import (
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node, configuration, pool_document
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 BOX = "/api/v1/nodes/box-1"
 UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
 

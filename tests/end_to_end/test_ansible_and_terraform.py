@@ -17,6 +17,8 @@ from tests.contract.pypi_programs import MissingError, installed
 from tests.end_to_end.processes import HOSTLER, free_port, process, run
 from tests.how_to import FENCE, PAGES
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 PATIENCE_S = 90.0
 ANSIBLE = ("ansible-core==2.19.14",)
 HERE = ("-e", "ansible_connection=local", "-e", f"ansible_python_interpreter={sys.executable}")

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 SMALL = {"BENCH_MACHINES": "3", "BENCH_WITHIN_S": "3", "BENCH_FASTER": "400"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 TREE = Path(__file__).parents[2]
 SMALL = ("--nodes", "16", "--faults", "3", "--beside", "8", "--reboot-s", "1", "--gate-s", "0.5")
 

@@ -20,7 +20,11 @@ from tests.boot_guest import (
 from tests.end_to_end.booted import DEADLINE_S, MAC, SERIAL, BootedWorld, booted_world
 from tests.newer_ipxe import newer_ipxe
 
-pytestmark = [pytest.mark.xdist_group("boot"), pytest.mark.skipif(bool(missing()), reason=missing() or "it boots")]
+pytestmark = [
+    pytest.mark.nightly("machines boot in QEMU"),
+    pytest.mark.xdist_group("boot"),
+    pytest.mark.skipif(bool(missing()), reason=missing() or "it boots"),
+]
 
 HISTORY = (
     "registered as this",
@@ -47,7 +51,7 @@ def needs_newer_ipxe() -> Path:
     return found
 
 
-@pytest.mark.parametrize("firmware", [BIOS, UEFI, UEFI_HTTP])
+@pytest.mark.parametrize("firmware", [pytest.param(BIOS, marks=pytest.mark.smoke), UEFI, UEFI_HTTP])
 async def test_a_machine_that_is_powered_on_comes_to_onboard_by_itself(tmp_path: Path, firmware: str) -> None:
     """Mutants: the seed is given twice; a phone-home moves nothing; the secret of the boot is not asked for."""
     async with booted_world(tmp_path, firmware) as world:

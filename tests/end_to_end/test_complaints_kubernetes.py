@@ -18,7 +18,11 @@ from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.clustered import PATIENCE_S, SKUS, Clustered, clustered, policy
 from tests.end_to_end.processes import HOSTLER, run
 
-pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.nightly("a real control plane runs beside it"),
+    pytest.mark.xdist_group("kubernetes"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 SPACE = "acme"
 ACT = 'modes: {"*": act}'
 ONE = "budget: {count: 1, percent: 100}"

@@ -1,12 +1,13 @@
 """The second person on the console's approvals page, in Debian's Chromium: what one asked for is one decision."""
 
+import pytest
 from playwright.async_api import Locator, expect
 
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 
 async def a_busy_fleet(world: House) -> None:  # noqa: F811

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
@@ -12,7 +13,7 @@ from tests.contract.test_api_backtests import RECORDED, Halted, halted, on_trial
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.end_to_end.test_console_commands import compared
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 
 async def try_documents(tab: Tab, folder: Path, documents: dict[str, str]) -> None:  # noqa: F811

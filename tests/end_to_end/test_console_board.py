@@ -15,7 +15,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, bmc_of, house
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from playwright.async_api import expect
 
 from hostler.core.state.trends import DriftFinding, MetricLooked, RuleScore, ShiftFinding, TrendReport
@@ -11,7 +12,7 @@ from tests.contract.api_world import House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.end_to_end.test_console_parts import usable
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 METRIC = "gemm_perf.bf16_tflops"
 

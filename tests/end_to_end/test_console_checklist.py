@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from hostler.controller.inputs import FellowsSeen
@@ -14,7 +15,7 @@ from tests.contract.test_checklists import WITH_ITEMS, two_people
 from tests.contract.test_evidence_files import JPEG
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 
 async def done(tab: Tab, reason: str) -> None:  # noqa: F811

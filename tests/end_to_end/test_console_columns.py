@@ -17,7 +17,7 @@ from tests.contract.test_api_audit import cli
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F401 - fixtures
 from tests.end_to_end.test_console_commands import world  # noqa: F401 - fixture
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 LISTS = (
     "/nodes",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 from playwright.async_api import Locator, expect
@@ -21,7 +22,7 @@ from tests.contract.api_world import House, bmc_of, house
 from tests.contract.test_api_audit import cli
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 FOLDER = Path(console_files.__file__).parents[1] / "console"
 OFFERS = re.compile(r"<\$\{Table\} name=(?:\"([\w-]+)\"|\$\{`([\w-]+)-\$)[^\n]*?(?:\n[^\n<]*?)?\bcli=")

@@ -14,13 +14,13 @@ from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F4
 from tests.end_to_end.test_console_commands import world  # noqa: F401 - fixture
 from tests.end_to_end.test_console_pages import PAGES
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 OPENED = "for (const one of document.querySelectorAll('details')) one.open = true"
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.smoke)])
 async def test_each_page_can_be_used_by_everybody(world: House, tab: Tab, scheme: str) -> None:  # noqa: F811
     """axe-core finds nothing on any page, on a wide screen and on a phone's; each has a title of its own.
 

@@ -31,7 +31,7 @@ from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # n
 from tests.end_to_end.test_console_commands import FABRIC, both, compared
 from tests.fabrics import Fabric, a_fabric, exchange_hosts, miss, swap_at_host
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 LARGE = RailRule(hosts=4096, rate="4xHDR", host_model="x")
 """4,096 hosts of 8 rails."""

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from tests.contract.api_world import XID79, House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 PHONE = {"width": 390, "height": 800}
 BEYOND = """selector => [...document.querySelectorAll(selector)].filter((one) => one.offsetParent).flatMap((one) => {

@@ -4,13 +4,14 @@ import asyncio
 import re
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.async_api import Route, expect
 
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 FILLS = """
 window.fills = 0;

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
@@ -12,7 +13,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 SICK = "NVRM: Xid (PCI:0000:1b:00): 63, pid=1234, name=python3, Row Remapper: New row marked for remapping"
 

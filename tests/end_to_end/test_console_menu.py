@@ -10,7 +10,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, bmc_of
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 PHONE = {"width": 390, "height": 800}
 

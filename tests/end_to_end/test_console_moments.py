@@ -10,7 +10,7 @@ from playwright.async_api import Route, expect
 from tests.contract.api_world import XID79, House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 
 async def records(world: House, node: str) -> list[Any]:  # noqa: F811

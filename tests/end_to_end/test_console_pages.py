@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from hostler.controller.inputs import NodeSeen
@@ -13,7 +14,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import FLEET, POLICY, XID79, House, bmc_of
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 NAMED = ("/nodes/n1", "/racks/r0", "/parts/GPU-n1-0", "/board?ticket=none", "/events?node=n1")
 """Pages of one thing."""

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import expect
 
@@ -9,7 +10,7 @@ from tests.contract.api_world import House
 from tests.contract.test_api_parts import MOVED, moved
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 SIZES = ({"width": 1280, "height": 800}, {"width": 390, "height": 800})
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, expect
 
 from hostler.controller.inputs import RackSeen
@@ -14,7 +15,7 @@ from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # n
 from tests.end_to_end.test_console_commands import compared
 from tests.end_to_end.test_console_parts import usable
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 
 def looked(world: House, *leaks: tuple[str, str]) -> None:  # noqa: F811

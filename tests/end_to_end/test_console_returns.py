@@ -1,5 +1,6 @@
 """The console's page of returns and stock, in Debian's Chromium."""
 
+import pytest
 from playwright.async_api import expect
 
 from hostler.controller.inputs import FellowsSeen
@@ -7,7 +8,7 @@ from hostler.core.state.live_state import Fellow, Release
 from tests.contract.api_world import House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 
 async def test_cases_are_moved_on_and_stock_that_is_low_is_told(world: House, tab: Tab) -> None:  # noqa: F811

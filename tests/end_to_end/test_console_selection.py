@@ -14,7 +14,7 @@ from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, House
 from tests.end_to_end.test_console import CONSOLE, PATIENCE_MS, Tab, browser, tab, world  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 MANY = 3_500
 DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"

@@ -20,7 +20,7 @@ from tests.contract.api_world import House, house
 from tests.contract.test_sign_in import PEOPLE, provider, signs_in
 from tests.end_to_end.test_console import CONSOLE, PATIENCE_MS, browser  # noqa: F401 - fixtures
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 LINK = "/nodes?phase=production&sort=id&order=down&q=n"
 SCREENS = {"desk": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 800}}

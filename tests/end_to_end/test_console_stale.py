@@ -16,7 +16,7 @@ from tests.contract.api_world import House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.end_to_end.test_console_pages import PAGES
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 CHUNK = 65_536
 NO_NEWS = "Not live: no news from the server since"

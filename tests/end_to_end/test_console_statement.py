@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from hostler.server.tokens import Grant, Role
@@ -13,7 +14,7 @@ from tests.contract.api_world import House
 from tests.end_to_end.test_console import CONSOLE, Tab, browser, tab, world  # noqa: F401 - fixtures
 from tests.end_to_end.test_console_parts import usable
 
-pytestmark = CONSOLE
+pytestmark = [*CONSOLE, pytest.mark.nightly("a browser works through the page")]
 
 HOUR = timedelta(hours=1)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 ROOT = Path(__file__).parents[2]
 BUILD = """
 import sys

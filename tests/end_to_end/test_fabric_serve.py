@@ -14,6 +14,8 @@ from tests.end_to_end.served import served_without_agent
 from tests.fabrics import a_fabric, swap_at_host
 from tests.ibsim import manager_required, required, routed, simulated
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 PATIENCE_S = 120.0
 NETWORK = "/v1/fabrics/ib0"
 

@@ -40,6 +40,8 @@ from tests.contract.api_world import ObligingHand
 from tests.kit import a_node, configuration, pool_document, seen
 from tests.scenario.test_goldens_real import HIDES, PACKAGE, PROFILE
 
+pytestmark = pytest.mark.nightly("a real control plane runs beside it")
+
 PATIENCE_S = 100.0
 TEACHERS, FAULTY, WITNESS = ("p1", "p2", "p3"), "n", "w"
 """Nodes that teach the golden, that differ from it, and that are asked afterwards."""

@@ -5,8 +5,12 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.processes import HOSTLER, free_port, process, run
 from tests.how_to import RUN, blocks, commands, filled, is_run
+
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
 
 PATIENCE_S = 90.0
 ACTIVATES = ("policy", "activate", "policy.yaml", "pools.yaml", "routes.yaml", "--reason", "the page's routes")

@@ -35,6 +35,8 @@ from tests.end_to_end.kill_world import (
 )
 from tests.end_to_end.processes import HOSTLER, run
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 MOMENTS = (
     "operation_started cordon",
     "operation_started collect_evidence",
@@ -49,6 +51,7 @@ MOMENTS = (
 """A power cycle, commit by commit."""
 
 
+@pytest.mark.smoke
 async def test_a_controller_killed_after_each_commit_still_cycles_the_power_once(tmp_path: Path) -> None:
     """One machine's remedy is cut off after each of its commits, the other's before its BMC was ever asked.
 
@@ -163,6 +166,7 @@ async def test_a_corrupt_tail_is_not_started_on(tmp_path: Path) -> None:
     assert f"record {last} is corrupt" in said
 
 
+@pytest.mark.smoke
 async def test_a_malformed_configuration_is_refused_whole_and_the_running_one_stays(tmp_path: Path) -> None:
     """Mutant: sections activated one by one."""
     paths = documents(tmp_path)

@@ -11,6 +11,8 @@ import pytest
 from tests.boot_guest import QEMU, missing
 from tests.software_tpm import missing_for_tpm
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 RUN = """
 import asyncio, sys
 from pathlib import Path

@@ -15,7 +15,7 @@ from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.served import NODE, POLICY, Served, served_beside
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 BOX = "box-1"
 PATIENCE_S = 90.0
 
@@ -51,6 +51,7 @@ async def answered(admin: Admin) -> str:
     return str(notes[ANSWER])
 
 
+@pytest.mark.smoke
 async def test_a_drain_names_who_it_waits_for_and_a_persons_uncordon_holds_it_off(
     served: Served, admin: Admin, control_plane: ControlPlane
 ) -> None:

@@ -36,6 +36,8 @@ from tests.checks.suite_runs import PYTHON
 from tests.contract.api_world import ObligingHand
 from tests.kit import a_node, configuration, pool_document, seen
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 __all__ = ["site"]
 PROFILE = """profile: burn_in
 for: 1s

@@ -40,6 +40,8 @@ from tests.contract.test_system_image import served
 from tests.kit import NOW, Drive, configuration
 from tests.scenario.planted_fleet import PlantedFleet
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 RACK = "r7"
 WELL = {f"psu{n}": "OK" for n in range(6)}
 DRY = {"manifold": "OK", "floor": "OK"}

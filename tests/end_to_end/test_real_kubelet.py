@@ -28,7 +28,7 @@ from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, op
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.real_node import IMAGE, RealNode, a_node
 
-pytestmark = pytest.mark.xdist_group("kubernetes")
+pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.nightly("a real control plane runs beside it")]
 BOX = "/api/v1/nodes/box-1"
 PODS = "/api/v1/namespaces/acme/pods"
 TOKENS = "/api/v1/namespaces/kube-system/secrets"

@@ -10,10 +10,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hostler.cli.exit_codes import ExitCode
 from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.end_to_end.kill_world import SLOW, Box, World, check_spool, until, world
 from tests.end_to_end.processes import HOSTLER, run
+
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
 
 PATIENCE_S = 90.0
 DIFFERENCES = 8

@@ -10,6 +10,8 @@ import pytest
 from tests.end_to_end.served import NODE, POLICY, Served, served_beside
 from tests.slurm import RealSlurm
 
+pytestmark = pytest.mark.nightly("a real Slurm runs beside it")
+
 PATIENCE_S = 90.0
 
 
@@ -56,6 +58,7 @@ echo '{{"verdict": "passed", "detail": "1 GPU", "readings": {{"gemm_perf|bf16_tf
 """
 
 
+@pytest.mark.smoke
 async def test_an_idle_node_is_checked_by_a_job_and_a_customer_takes_its_place(
     slurm: RealSlurm, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from tests.end_to_end.kill_world import DEADLINE_S, Box, Served, Witness, adopt,
 from tests.end_to_end.standby_world import LEASE_S, Cluster, Process, cluster, well
 from tests.postgres import PostgresServer
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 US = 1_000_000
 """Microseconds in a second; the journal's tables count those."""
 HOLD = {"act": {"verb": "hold"}, "target": "rack:far", "reason": "nobody is there"}
@@ -127,6 +129,7 @@ async def test_a_full_disk_stops_the_deciding_and_nothing_else(tmp_path: Path) -
         await served.stop()
 
 
+@pytest.mark.smoke
 async def test_of_two_that_stand_by_one_takes_over(tmp_path: Path, postgres_url: str) -> None:
     """A standby takes over when the lease has run out, however often a slow machine makes both take turns.
 

@@ -13,7 +13,11 @@ from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.clustered import PATIENCE_S, Clustered, clustered, job, on_nodes
 from tests.end_to_end.processes import HOSTLER, run
 
-pytestmark = [pytest.mark.xdist_group("kubernetes"), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.nightly("processes are started and ended for minutes"),
+    pytest.mark.xdist_group("kubernetes"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 NODES = [f"gpu-{number}" for number in range(1, 9)]
 SPARE = "spare-1"
 POOLS = """

@@ -14,6 +14,8 @@ from hostler.journal.readings import Reading, ReadingStore
 from hostler.journal.trend_files import REPORT
 from tests.end_to_end.served import NODE, Served, served_beside
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 METRIC = "gemm_perf.bf16_tflops"
 
 

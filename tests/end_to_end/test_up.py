@@ -22,11 +22,14 @@ from tests.contract.kubernetes_world import Admin, let_go
 from tests.controlplane.building import NoControlPlaneError, programs
 from tests.end_to_end.processes import HOSTLER, free_port, process, run
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 PATIENCE_S = 90.0
 RECORDS_MOST = 12
 """Of a node that serves from the start, when the fleet is said to be up."""
 
 
+@pytest.mark.smoke
 async def test_hostler_up_brings_emulated_nodes_up_and_its_operator_treats_the_one_that_fails_its_firmware(
     tmp_path: Path,
 ) -> None:
@@ -104,6 +107,7 @@ async def test_an_adopted_fleet_serves_before_it_says_so_and_its_tour_can_be_wal
     assert log.read_text().count("\n  hostler ") == 5
 
 
+@pytest.mark.smoke
 async def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> None:
     """As 8440 is for `serve` beside `make up`. Mutant: "Address already in use", and nobody knows which."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -117,6 +121,7 @@ async def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> 
             ), said
 
 
+@pytest.mark.smoke
 async def test_adopted_does_not_go_with_a_real_cluster() -> None:
     """Mutant: its nodes are said to serve where no cluster lists them."""
     code, said = await run(HOSTLER, "up", "--port", str(free_port()), "--adopted", "--kubernetes", "/nowhere")

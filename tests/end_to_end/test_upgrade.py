@@ -25,6 +25,8 @@ from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until
 from tests.kit import a_node, configuration, intent_of
 
+pytestmark = pytest.mark.nightly("processes are started and ended for minutes")
+
 OLD = Release("1.0", {}, NO_SHAPES)
 NEW = Release("1.1", {("window_scheduled", 1): 2}, NO_SHAPES)
 """In the next version to schedule maintenance would be new."""

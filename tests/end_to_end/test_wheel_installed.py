@@ -14,6 +14,8 @@ from hostler.agent.main import VERSION
 from tests.end_to_end.processes import free_port, process, run
 from tests.end_to_end.test_agent_installed import requires
 
+pytestmark = pytest.mark.nightly("packages and sites are built")
+
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
 ABSENT = {"polyfactory", "faker"}

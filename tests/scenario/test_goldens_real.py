@@ -27,6 +27,8 @@ from hostler.drivers.check_message import CheckOutcome, read_verdict
 from hostler_checks.plants import PERMISSION
 from tests.kit import Drive, a_node, configuration, pool_document, seen
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 PACKAGE = Path(__file__).parents[2] / "packages/checks"
 PROFILE = """profile: {0}
 for: 1s

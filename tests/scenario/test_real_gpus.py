@@ -20,6 +20,8 @@ from tests.drive_bench import DriveBench
 from tests.gpu_node import ADDRESSES, STATES, Node
 from tests.kit import Drive, a_node, configuration, pool_document
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 PARTS = {"cpu": 2, "drive": 4, "nic": 8}
 CONFIG = configuration(
     {"train": pool_document(target=1)},

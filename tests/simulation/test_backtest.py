@@ -28,6 +28,8 @@ from hostler.sim.fault_schedule import befall, drawn
 from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
 from tests.kit import NOW, POLICY, Drive, a_node, after, configuration, gpu_part, pool_document
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 Change = Callable[[dict[str, Any]], None]
 
 

@@ -15,6 +15,8 @@ from hostler.sim.peers.peer_table import OURS, PEERS
 from hostler.sim.pool_run import SimSettings, run
 from hostler.sim.run_report import RunReport
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 TINY = SimSettings(nodes=16, days=3.0, rates="rsc1")
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -151,6 +153,7 @@ def test_the_page_has_all_its_parts(trials: dict[bool, Trial], ranges: ConstantS
     assert all(f"| `{name}` |" in text for name in CONSTANTS)
 
 
+@pytest.mark.smoke
 def test_the_written_page_says_what_the_code_says_today() -> None:
     """Rules, peers and constants change with the code: `make peers` writes the page anew.
 

@@ -8,12 +8,15 @@ from hostler.sim.crash_points import FATES, each, pairs
 from hostler.sim.stories import SHORT, STORIES, tell
 from hostler.sim.world.message_faults import APPEND, APPENDED, BOUNDARIES, CRASH
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 FEW = 8
 """Of how many first boundaries one is paired in this suite; `make soak` pairs all."""
 OF_LONG = 2
 """Of how many boundaries of a long story one is cut in a run; which ones is drawn, and `make soak` cuts all."""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", STORIES)
 def test_a_story_that_is_left_alone_ends_well(name: str) -> None:
     told = tell(STORIES[name])
@@ -25,6 +28,7 @@ def test_a_story_that_is_left_alone_ends_well(name: str) -> None:
     assert sum(end.serves for end in told.ends) >= STORIES[name].shape.roles.count("alpha"), "the pool is whole"
 
 
+@pytest.mark.smoke
 def test_stories_are_what_they_are_called() -> None:
     """A story in which nothing of the kind happens proves nothing."""
     assert {"incident_opened", "incident_closed"} <= set(tell(STORIES["incident"]).events)
@@ -56,6 +60,7 @@ def test_a_short_story_cut_twice_ends_as_if_it_had_not_been(name: str) -> None:
     assert not wrong, "\n".join(wrong[:5])
 
 
+@pytest.mark.smoke
 def test_a_cut_that_changes_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: a journal that says that it has appended, and has not."""
     append = MemoryJournal.append

@@ -30,6 +30,8 @@ from hostler.sim.peers.peer_table import OURS
 from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build, run
 from hostler.sim.simulation_loop import Drive
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 RSC = load("rsc1")
 HARD = Hardship()
 QUIET = msgspec.convert(dict.fromkeys(CONSTANTS, 0.0), Hardship)

@@ -14,6 +14,8 @@ from hostler.sim.fault_injection.scenario import draw
 from hostler.sim.hostile_worlds import WorldVerdict, trial
 from hostler.sim.simulation_loop import restore
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 SEEDS = (3, 5, 9)
 """A cell, a brink and a rack."""
 Told = Callable[[int], tuple[WorldVerdict, object]]

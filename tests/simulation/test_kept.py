@@ -10,6 +10,8 @@ from hostler.sim.hostile_worlds import WorldVerdict, trial
 from tests.simulation.fresh import replay_of_fresh
 from tests.simulation.kept import Kept, keep, kept
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 
 @pytest.mark.parametrize("one", kept(), ids=str)
 def test_a_world_that_broke_a_law_once_breaks_none(one: Kept) -> None:
@@ -25,6 +27,7 @@ def test_no_law_is_broken_in_a_fresh_world(fresh_seed: int) -> None:
         assert not verdict.violations, f"{verdict}\n{keep(verdict)}\n{replay_of_fresh(fresh_seed)}"
 
 
+@pytest.mark.smoke
 def test_a_world_that_fails_is_kept_once_and_whole(tmp_path: Path) -> None:
     """Mutants: only its seed is kept, so that the next kind of fault redraws it; it is kept with each run."""
     file = tmp_path / "kept_seeds.jsonl"

@@ -14,6 +14,8 @@ from hostler.sim.fault_injection.scenario import InjectedFault, Scenario
 from hostler.sim.hostile_worlds import START, build, judge, replay
 from hostler.sim.world.meeting_agents import MeetingAgents
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 SEED, NODES = 5, 14
 """Two leaves a rail with six new nodes each."""
 FIRST = timedelta(hours=5)

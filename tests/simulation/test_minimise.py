@@ -11,6 +11,8 @@ from hostler.sim.hostile_worlds import WorldVerdict, judge, replay, trial
 from hostler.sim.minimiser import Least, least, story
 from tests.simulation.mutants import MUTANTS, hunt
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 MUTANT = next(mutant for mutant in MUTANTS if mutant.name == "silence alone convicts")
 
 

@@ -8,6 +8,8 @@ import pytest
 from tests.simulation.caught import FILE, REWRITE, caught_at
 from tests.simulation.mutants import MUTANTS, SEEDS, Mutant, hunt, seeds_for
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 KNOWN = caught_at()
 
 
@@ -29,9 +31,11 @@ def test_a_hunt_begins_where_the_bug_was_caught_before_and_goes_on_from_the_firs
     assert list(islice(seeds_for(MUTANTS[0], None), 3)) == [0, 1, 2]
 
 
+@pytest.mark.smoke
 def test_every_law_has_a_mutant() -> None:
     assert {mutant.law for mutant in MUTANTS} == set(range(1, 11))
 
 
+@pytest.mark.smoke
 def test_no_seed_is_kept_for_a_mutant_that_there_is_not() -> None:
     assert set(KNOWN) <= {mutant.name for mutant in MUTANTS}, REWRITE

@@ -23,6 +23,8 @@ from hostler.sim.run_report import RunReport
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.fault_kinds import KINDS
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 SMALL = SimSettings(nodes=64, days=12.0, rates="rsc1", seed=5)
 
 

@@ -10,6 +10,8 @@ from hostler.core.state.verbs.tickets import CloseTicket
 from hostler.sim.world.people import RETRY_S, Errand
 from hostler.sim.world.world import World, WorldSetup
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 ERRAND = Errand(CloseTicket(), "t1", "erik", "looked at")
 
 

@@ -14,6 +14,8 @@ from hostler.sim.hostile_worlds import START, build
 from hostler.sim.world.port_tools import CUT, STUCK, UNANSWERED, UNHEARD, PortHand
 from hostler.sim.world.simulated_network import NAME
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 AT_NODES = 4
 """A seed whose network is looked at from nodes, so that agents reset ports."""
 

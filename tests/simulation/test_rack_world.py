@@ -12,6 +12,8 @@ from hostler.core.tables.rack_recipe import RACK_STEPS
 from hostler.sim.rack_world import BUNDLE, RackWorld, lives
 from tests.kit import configuration
 
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
+
 IMAGE = {"image": "https://images.example/x.bin", "sha256": "ab" * 32, "activate": "none"}
 SEEDS = range(24)
 

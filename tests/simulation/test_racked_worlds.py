@@ -3,10 +3,14 @@
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from hostler.journal.memory import MemoryJournal
 from hostler.sim.fault_injection.scenario import RACK_KINDS, again, draw_racked, worlds_of
 from hostler.sim.hostile_worlds import START, build, judge, replay
 from hostler.sim.world.asset_firmware import FATES
+
+pytestmark = pytest.mark.nightly("whole worlds are lived through")
 
 
 def test_seeds_bring_every_kind_of_fault_and_are_drawn_again_alike() -> None:

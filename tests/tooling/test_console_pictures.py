@@ -3,8 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from hostler.server.routes.console_files import PAGES
 from scripts.console_pictures import OUT, TAKEN
+
+pytestmark = pytest.mark.nightly("a browser works through the page")
 
 ROOT = Path(__file__).parents[2]
 ALL_MOST = 4_000_000

@@ -185,7 +185,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tree]:
     return trees
 
 
-pytestmark = pytest.mark.xdist_group("contributing")  # one copy
+pytestmark = [pytest.mark.xdist_group("contributing"), pytest.mark.nightly("packages and sites are built")]  # one copy
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+
+pytestmark = pytest.mark.nightly("packages and sites are built")
 
 ROOT = Path(__file__).parents[2]
 SITE: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text())

@@ -9,6 +9,8 @@ from tests.mutation.kinds import Mutant, changed, mutants, planted
 from tests.mutation.trees import Lists, Near, Planted, StaleError, demand_files, lists, planted_mutant
 from tests.mutation.trying import Trouble, tried
 
+pytestmark = pytest.mark.nightly("packages and sites are built")
+
 ROOT = Path(__file__).parents[2]
 FILE = "src/small/limits.py"
 SOURCE = '''"""A small file."""
