@@ -28,7 +28,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test nightly nightly-tests test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -43,7 +43,7 @@ up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes 
 
 # --- checking --------------------------------------------------------------------------------------------------------
 
-test: system-packages environment-test ## everything: lint, types, imports beside all tests (JOBS=3 workers; half an hour on 2 cores)
+test: system-packages environment-test ## the gate: lint, types, imports beside the tests (JOBS=3 workers); what takes long is in make nightly
 	@$(MAKE) --no-print-directory --keep-going -j2 all-tests lint-in-one-piece
 
 all-tests: environment-test
@@ -77,6 +77,12 @@ test-boot: system-packages environment-test ## boot Debian with its own cloud-in
 
 test-fabric: system-packages environment-test ## nightly: 256 hosts in three tiers before ibsim with a real opensm, every kind of fault
 	$(BIN)/pytest tests/end_to_end/fabric_three_tiers.py -n 0
+
+nightly: system-packages environment-test ## what the gate leaves out, a verdict for each part and a table; ARGS="soak audit" for some of it
+	$(BIN)/python scripts/nightly.py $(ARGS)
+
+nightly-tests: environment-test # the tests that are marked nightly, and Hypothesis's draws anew
+	$(BIN)/pytest tests --nightly -n $(JOBS) --dist loadgroup
 
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)

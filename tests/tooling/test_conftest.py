@@ -1,6 +1,7 @@
 """The rules of the test run itself: no skip is hidden, and seeds are handed out."""
 
 import pathlib
+import re
 import tomllib
 
 import pytest
@@ -233,3 +234,37 @@ def test_a_test_that_hangs_ends_and_those_after_it_run(
 
     result.assert_outcomes(passed=1, failed=2, errors=1)
     result.stdout.fnmatch_lines(["*Timeout*1.0*"])
+
+
+MARKED = """
+    import pytest
+
+    pytestmark = pytest.mark.nightly("it takes an hour")
+
+    def test_long(): ...
+
+    @pytest.mark.smoke
+    def test_short(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "passed"), [((), 1), (("--nightly",), 2), (("test_marked.py",), 2), (("test_marked.py::test_long",), 1)]
+)
+def test_the_gate_leaves_to_the_night_what_is_marked_for_it(
+    pytester: pytest.Pytester, words: tuple[str, ...], passed: int
+) -> None:
+    """Mutants: a module's smoke test is left out with it; a file that somebody names is not run."""
+    pytester.makepyfile(test_marked=MARKED)
+    result = pytester.runpytest_inprocess(*words)
+    result.assert_outcomes(passed=passed, deselected=int(words == ()))
+
+
+def test_every_mark_of_the_night_says_why() -> None:
+    """Mutant: a mark without its reason, which nobody can question later."""
+    bare = [
+        path.name
+        for path in TESTS.rglob("test_*.py")
+        if re.search(r"mark\.nightly(?!\(\")", path.read_text()) and path != pathlib.Path(__file__)
+    ]
+    assert bare == []
