@@ -28,7 +28,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test nightly nightly-tests test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test affected nightly nightly-tests test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ test-boot: system-packages environment-test ## boot Debian with its own cloud-in
 
 test-fabric: system-packages environment-test ## nightly: 256 hosts in three tiers before ibsim with a real opensm, every kind of fault
 	$(BIN)/pytest tests/end_to_end/fabric_three_tiers.py -n 0
+
+affected: environment-test ## the tests that a change may break, by who imports what; ARGS="--base HEAD~1" (origin/main)
+	@chosen=$$($(BIN)/python scripts/affected.py $(ARGS)) && if [ -n "$$chosen" ]; then $(BIN)/pytest $$chosen -m "not nightly or smoke" -n $(JOBS) --dist loadgroup; else echo "nothing is affected"; fi
 
 nightly: system-packages environment-test ## what the gate leaves out, a verdict for each part and a table; ARGS="soak audit" for some of it
 	$(BIN)/python scripts/nightly.py $(ARGS)
