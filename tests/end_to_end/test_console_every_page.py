@@ -20,7 +20,7 @@ OPENED = "for (const one of document.querySelectorAll('details')) one.open = tru
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.smoke)])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 async def test_each_page_can_be_used_by_everybody(world: House, tab: Tab, scheme: str) -> None:  # noqa: F811
     """axe-core finds nothing on any page, on a wide screen and on a phone's; each has a title of its own.
 
