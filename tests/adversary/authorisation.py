@@ -108,6 +108,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/nodes": Route("see", tells=True),
     "GET /v1/map": Route("see", tells=True),
     "GET /v1/agents": Route("see", tells=True),
+    "GET /v1/abilities": Route("see", tells=True),
     "GET /v1/conditions": Route("see", tells=True),
     "GET /v1/plans": Route("see", tells=True),
     "GET /v1/operations": Route("see", tells=True),
@@ -134,6 +135,7 @@ ROUTES: dict[str, Route] = {
     # one thing: unknown to whom it is not for
     "GET /v1/nodes/{node_id}": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/conditions": Route("see", of="node"),
+    "GET /v1/drills/{node_id}": Route("see", of="node"),
     "GET /v1/nodes/{node_id}/firmware": Route("see", of="node"),
     "GET /v1/nodes/{node_id}/history": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/explain": Route("see", of="node", tells=True),
@@ -150,6 +152,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/approvals/{approval}": Route("see", of="approval", tells=True),
     # the whole cell: never for who is narrowed
     "GET /v1/assets": Route("see cell"),
+    "GET /v1/drills": Route("see cell"),
     "GET /v1/config": Route("see cell", tells=True),
     "GET /v1/nodes/{node_id}/cloud-init": Route("configure", of="node", tells=True),
     "GET /v1/nodes/{node_id}/evidence": Route("see cell", of="node"),

@@ -73,6 +73,7 @@ def entered(folder: Path, **access: dict[str, str]) -> list[str]:
     return documents(folder)
 
 
+@pytest.mark.nightly("BMCs are asked for half a minute")
 async def test_bmcs_without_end_cost_their_bounds_and_are_asked_seldom(tmp_path: Path) -> None:
     """Four whose list of systems has no end, 50 pages and more of 8 MiB and 4,096 members each, and one endless log.
 

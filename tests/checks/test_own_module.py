@@ -23,6 +23,8 @@ from hostler_checks.yaml_reader import ProfileError
 from tests.checks.own_modules import HEAD, PARAMS, SOUND, in_forward
 from tests.checks.suite_runs import PACKAGE, PYTHON, argv, env, planting, quiet, told
 
+pytestmark = pytest.mark.nightly("processes compute with tensors")
+
 Train = Callable[..., CheckResult]
 
 
@@ -48,6 +50,7 @@ def golden_of(found: CheckResult) -> Reference:
     return Reference({stack_key(found.check, found.version, found.stack): golden})
 
 
+@pytest.mark.smoke
 def test_a_sound_module_repeats_its_bits_and_peers_decide(train: Train) -> None:
     """Three nodes that agree make its golden; what nobody can be compared with is not missing."""
     first, second = train(SOUND), train(SOUND)
@@ -183,6 +186,7 @@ def test_the_command_trains_it_and_a_broken_one_keeps_the_profile_from_passing(
     assert ("not judged: train_model/cpu" in report["detail"]) is (verdict == "passed")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -210,6 +214,7 @@ profiles: [burn_in, suspect, idle]
 """
 
 
+@pytest.mark.smoke
 def test_a_sites_file_names_its_module() -> None:
     step, profiles = site_checks.parsed(SITE, "acme.yaml")
     assert profiles == ("burn_in", "suspect", "idle")
@@ -220,6 +225,7 @@ def test_a_sites_file_names_its_module() -> None:
     assert json.loads(json.dumps(step.params)) == step.params
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -237,6 +243,7 @@ def test_a_sites_file_that_is_wrong_is_refused(before: str, after: str, said: st
         site_checks.parsed(SITE.replace(before, after), "acme.yaml")
 
 
+@pytest.mark.smoke
 def test_a_command_takes_no_shapes() -> None:
     with pytest.raises(ProfileError, match="shapes is for checks with model"):
         site_checks.parsed("check: a\nscript: 'true'\nshapes: {batch: 1}\n", "a.yaml")
@@ -275,6 +282,7 @@ def test_the_agent_brings_its_bits_to_the_controller(site: Path, tmp_path: Path)
     assert str(tmp_path) not in str(bits.stack), "where the file lies is no part of the stack"
 
 
+@pytest.mark.smoke
 def test_a_module_stands_behind_the_profiles_own_stages() -> None:
     profile = parsed(PROFILE.format(name="gate"), "small.yaml")
     step = site_checks.model_step("acme.models:build", ["batch=4"], 60.0)

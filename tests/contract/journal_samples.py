@@ -24,6 +24,8 @@ EVENTS: tuple[type[Struct], ...] = get_args(Event)
 
 FITTING = {"^[0-9a-f]{64}$": "0" * 64, "^([0-9a-f]{40}|[0-9a-f]{64}|)$": "0" * 40}
 """Text for the patterns that no field's name fits."""
+FEW = 10
+"""A union of more classes is of acts or verbs, which have samples of their own (`every_act`, `every_verb`)."""
 
 
 def at(n: int) -> datetime:
@@ -92,8 +94,15 @@ def sample(kind: Any, name: str = "x") -> Any:
         patterns = [meta.pattern for meta in args[1:] if isinstance(meta, Meta) and meta.pattern]
         return next((FITTING[one] for one in patterns if not re.search(one, name)), None) or sample(args[0], name)
     if origin is tuple:
-        return tuple(sample(arg, name) for arg in args if arg is not Ellipsis)
+        return tuple(sample(each, name) for arg in args if arg is not Ellipsis for each in _members(arg))
     if origin is dict:
         return {sample(args[0], name): sample(args[1], name)}
     plain = {str: name, int: 7, float: 1.5, bool: True, datetime: START, Any: name}
     return TEXTS[kind](name) if kind in TEXTS else plain[kind]
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    """The classes of a union that are told apart by tags, so that a container holds one of each; else the type itself."""
+    args = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else ()
+    ways = args and all(isinstance(one, type) and issubclass(one, Struct) for one in args) and len(args) < FEW
+    return args if ways else (kind,)

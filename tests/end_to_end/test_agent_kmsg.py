@@ -20,6 +20,7 @@ KMSG = Path("/dev/kmsg")
 MAX_RSS_KIB = 56 * 1024
 
 pytestmark = [
+    pytest.mark.nightly("processes are started and ended for minutes"),
     pytest.mark.xdist_group("kernel_log"),
     pytest.mark.skipif(
         not os.access(KMSG, os.R_OK | os.W_OK),
@@ -52,6 +53,7 @@ def written(fake: FakeController, mark: str) -> list[Observation]:
     return [item for item in fake.kept if mark in item.text]
 
 
+@pytest.mark.smoke
 async def test_a_line_of_user_space_arrives_once_and_as_such(tmp_path: Path) -> None:
     fake, mark = FakeController(), secrets.token_hex(8)
     read_up(tmp_path / "state")
