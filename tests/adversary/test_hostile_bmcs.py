@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hostler.polling.bmc_readings import LOG_S
 from hostler.polling.bmc_schedule import Pace, share
 from hostler.server.tokens import Grant, Role

@@ -102,7 +102,7 @@ def sample(kind: Any, name: str = "x") -> Any:
 
 
 def _members(kind: Any) -> tuple[Any, ...]:
-    """The classes of a union that are told apart by tags, so that a container holds one of each; else the type itself."""
+    """The classes of a union that are told apart by tags: a container holds one of each. Else the type itself."""
     args = get_args(kind) if get_origin(kind) in (typing.Union, types.UnionType) else ()
     ways = args and all(isinstance(one, type) and issubclass(one, Struct) for one in args) and len(args) < FEW
     return args if ways else (kind,)
