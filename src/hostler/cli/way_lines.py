@@ -10,9 +10,9 @@ from hostler.core.state.ways_out import ByAct, ByTime, WayOut
 Object = dict[str, Any]
 
 
-def blocker_lines(blocker: Object, indent: str) -> Iterator[str]:
-    """The blocker, and its ways out as far as this version reads them; of any other the sentence that came with it."""
-    yield f"{indent}{blocker['text']}"
+def blocker_lines(blocker: Object, indent: str, label: str = "") -> Iterator[str]:
+    """The blocker behind its label, and its ways out; of ways that this version cannot read, their sentence."""
+    yield f"{indent}{label}{blocker['text']}"
     try:
         ways = convert(blocker.get("ways") or [], list[WayOut])
     except ValidationError:

@@ -46,7 +46,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     if found["run"]:
         yield f"bring-up is at {row['step'].replace('_', ' ')}, {row['done']} of {row['steps']} steps done"
         for blocker in found["blockers"]:
-            yield from blocker_lines(blocker, "  waits: ")
+            yield from blocker_lines(blocker, "  ", "waits: ")
     if found["ended"] and not found["run"]:
         ended = found["ended"]
         why = f": {ended['why']}" if ended["why"] else ""

@@ -6,8 +6,8 @@ what it can; that is neither of the other two, and who reads it as one of them r
 impossible one. The page: ADR 162.
 """
 
-from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 
 from msgspec import Struct
 
@@ -79,7 +79,7 @@ def remedy_ability(context: DecisionContext, node: Node, name: str) -> Ability:
 
     Optional steps are passed over, and a check that nobody answers leaves its step open: neither excludes a remedy.
     """
-    found = [ability(context, node, kind) for kind in _needed(node, name)]
+    found = [ability(context, node, kind) for kind in _needed(name, has_no_power(node))]
     return next((one for wanted in _WORST for one in found if one.answer is wanted), CAN)
 
 
@@ -155,17 +155,22 @@ def has_no_power(node: Node) -> bool:
     return has_no_bmc(node) and not has_provider_alone(node)
 
 
-def _needed(node: Node, name: str) -> Iterator[str]:
+@cache
+def _needed(name: str, unpowered: bool) -> tuple[str, ...]:
     """Kinds of operation without which the recipe fails; those that depend on a node's SKU are not among them.
 
-    Of a node that nothing switches its agent's restart stands for off and on (`planning.without_bmc`).
+    Of a node that nothing switches its agent's restart stands for off and on (`planning.without_bmc`). The tables do
+    not change, and each step of the loop asks: kept once found.
     """
     kinds = [step.act.kind for step in RECIPES[name].steps]
-    restarts = has_no_power(node) and "power_off" in kinds and "power_on" in kinds
-    for step in RECIPES[name].steps:
-        row = OPERATIONS[step.act.kind]
-        if not step.optional and not row.answers and row.port != "present" and step.each in ("", "firmware", "link"):
-            yield "reboot" if restarts and row.kind in ("power_off", "power_on") else row.kind
+    restarts = unpowered and "power_off" in kinds and "power_on" in kinds
+    rows = [
+        OPERATIONS[step.act.kind]
+        for step in RECIPES[name].steps
+        if not step.optional and step.each in ("", "firmware", "link")
+    ]
+    needed = [row.kind for row in rows if not row.answers and row.port != "present"]
+    return tuple(dict.fromkeys("reboot" if restarts and k in ("power_off", "power_on") else k for k in needed))
 
 
 _ASKED_FOR = ("gpu_reset", "reboot", "power_cycle", "firmware_update", "triage", "release", "drain")
