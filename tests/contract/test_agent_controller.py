@@ -225,7 +225,18 @@ async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path
         assert kinds[0] == "started"
         assert kinds[-1] == "stopped"
         assert {"inventory", "verdict"} <= set(kinds)
-        said = {"node", "boot_id", "version", "rss_kib", "profiles", "spool", "acknowledged", "doing"}
+        said = {
+            "node",
+            "boot_id",
+            "version",
+            "rss_kib",
+            "profiles",
+            "spool",
+            "acknowledged",
+            "doing",
+            "verbs",
+            "barred",
+        }
         assert fake.heartbeats[0].keys() == said
     assert body.asked.count("check gate") == 1
 

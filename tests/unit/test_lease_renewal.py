@@ -1,5 +1,6 @@
 """The thread that keeps the lease: from when a renewal counts, and when it is no longer asked for."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -81,6 +82,21 @@ def test_the_thread_that_renews_keeps_no_process_alive(held: Callable[[SlowJourn
     """Mutant: it is no daemon, and a controller that has ended goes on holding its lease."""
     held(SlowJournal())
     assert [thread.daemon for thread in threading.enumerate() if thread.name == "lease-7"] == [True]
+
+
+@pytest.mark.parametrize("raises", [None, FencedError("another epoch")], ids=["renewed", "fenced"])
+def test_a_loop_that_is_closed_ends_the_thread_without_a_word(raises: Exception | None) -> None:
+    """Its process ends. Mutant: the thread dies of what the closed loop raises, which pytest reports as a failure."""
+    loop = asyncio.new_event_loop()
+    journal = SlowJournal(raises=raises)
+    journal.answering = loop.close
+    port: Any = journal
+    Holding(port, LeaseWatch("me", TERMS), journal.moment).begin(8, loop.call_soon_threadsafe, lambda: None)
+    for thread in threading.enumerate():
+        if thread.name == "lease-8":
+            thread.join(PATIENCE_S)
+    assert (journal.asked, loop.is_closed()) == (1, True)
+    assert "lease-8" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_renewal_counts_from_when_it_was_asked_for(held: Callable[[SlowJournal], Held]) -> None:

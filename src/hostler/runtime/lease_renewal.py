@@ -81,7 +81,8 @@ class Holding:
         terms = self._watch.terms
         pause_s = terms.renew_s
         while not self._ended.wait(pause_s):
-            soon(self._answer)
+            if not _told(soon, self._answer):
+                return
             began = self._asked = self._moment()
             if stalled := self._stalled(began):
                 if not self._failure:
@@ -92,7 +93,7 @@ class Holding:
                 self._journal.renew(epoch)
             except FencedError as fenced:
                 self.fenced = str(fenced)
-                soon(lost)
+                _told(soon, lost)
                 return
             except JournalError as broken:
                 self._failure, pause_s = str(broken), terms.renew_s / 4
@@ -100,3 +101,12 @@ class Holding:
                 self._failure, pause_s = "", terms.renew_s
                 if not self._ended.is_set():
                     self._watch.renewed(began)
+
+
+def _told(soon: Callable[[Callable[[], object]], object], what: Callable[[], object]) -> bool:
+    """Have the event loop call it; False where the loop is closed: the process ends, and nobody is left to be told."""
+    try:
+        soon(what)
+    except RuntimeError:
+        return False
+    return True
