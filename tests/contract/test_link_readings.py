@@ -19,12 +19,12 @@ from hostler.core.fabric.design import Port
 from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
 from hostler.core.state.fabrics import RouteSource
 from hostler.core.state.links import LinkCheck, LinkFault, PortReading
-from hostler.drivers.bounded_process import run
 from hostler.drivers.infiniband import error_counters, port_pages
 from hostler.drivers.infiniband.diagnostics import Diagnostics, discover, error_counters_here
 from hostler.polling import link_rounds
 from hostler.polling.link_rounds import BoundCables, LinkRounds, LinkWatch, wiring_of
 from hostler.ports import LinkReadings
+from hostler.runtime.bounded_process import run
 from tests.fabric_cell import NAME, FabricCell
 from tests.fabrics import Fabric, a_fabric
 from tests.ibsim import required, simulated, told

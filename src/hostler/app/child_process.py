@@ -1,12 +1,14 @@
 """Runs a part of Hostler in a process of its own: neither the loop nor its interpreter waits for what it computes."""
 
-import asyncio
 import os
 import sys
-from asyncio.subprocess import PIPE
 from typing import NamedTuple
 
+from hostler.runtime.bounded_process import run
+
 SAID_MAX = 500
+MOST_BYTES = 1 << 30
+"""Of what a module writes; it is our own."""
 
 
 class ProcessEnd(NamedTuple):
@@ -24,11 +26,5 @@ async def run_module(module: str, *arguments: str, journal: str, given: bytes = 
     """
     environment = {**os.environ, "HOSTLER_JOURNAL": journal}
     words = (sys.executable, "-m", module, *arguments)
-    child = await asyncio.create_subprocess_exec(*words, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-    try:
-        said, wrong = await child.communicate(given)
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    return ProcessEnd(child.returncode or 0, said, wrong.decode(errors="replace").strip()[-SAID_MAX:])
+    ended = await run(words, environment, None, MOST_BYTES, given)
+    return ProcessEnd(ended.code or 0, ended.output, ended.errors[-SAID_MAX:])

@@ -6,6 +6,7 @@ killed when its time is over.
 """
 
 import asyncio
+import os
 import resource
 import sys
 
@@ -17,6 +18,7 @@ from hostler.core.policy.yaml_tree import MAX_BYTES, check_size
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.durations import duration
 from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.runtime.bounded_process import run
 from hostler.runtime.input_queues import BusyError
 
 THREAD_MAX = 64 * 1024
@@ -63,20 +65,13 @@ class DocumentParser:
             self._waiting -= 1
 
     async def _apart(self, given: dict[str, str]) -> Configuration:
-        pipe = asyncio.subprocess.PIPE
-        child = await asyncio.create_subprocess_exec(sys.executable, "-m", __name__, stdin=pipe, stdout=pipe)
-        try:
-            async with asyncio.timeout(self._time_s):
-                said, _ = await child.communicate(msgspec.msgpack.encode(given))
-        except TimeoutError as late:
-            raise _unparsed(f"not parsed within {duration(self._time_s)}") from late
-        finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
-        if child.returncode:
-            raise _unparsed(f"their parser ended with status {child.returncode}")
-        parsed = msgspec.msgpack.decode(said, type=Parsed)
+        words = (sys.executable, "-m", __name__)
+        ended = await run(words, os.environ, self._time_s, MEMORY_BYTES, msgspec.msgpack.encode(given))
+        if ended.code is None:
+            raise _unparsed(f"not parsed within {duration(self._time_s)}")
+        if ended.code:
+            raise _unparsed(f"their parser ended with status {ended.code}")
+        parsed = msgspec.msgpack.decode(ended.output, type=Parsed)
         if parsed.configuration is None:
             raise InvalidInputError(parsed.problems)
         return parsed.configuration

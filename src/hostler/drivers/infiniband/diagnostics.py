@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from hostler.core.fabric.discovery import Discovery, Forwarding, FoundPort
 from hostler.core.state.durations import duration
-from hostler.drivers.bounded_process import Ended, run, run_into
 from hostler.drivers.infiniband import diagnet_csv, error_counters, forwarding, linkinfo, netdiscover
 from hostler.drivers.infiniband.error_counters import CounterPage
 from hostler.drivers.infiniband.page_text import MOST_BYTES
+from hostler.runtime.bounded_process import Ended, run, run_into
 
 DATABASE = "ibdiagnet2.db_csv"
 """The file that `ibdiagnet` leaves in its folder."""

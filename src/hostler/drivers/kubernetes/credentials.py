@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.state.durations import duration
-from hostler.drivers.bounded_process import run
 from hostler.drivers.unreadable_answers import unreadable
 from hostler.ports import UnreachableError
+from hostler.runtime.bounded_process import run
 
 MAX_TOKEN = 64 * 1024
 """Bytes of a token file, and characters of a token."""

@@ -10,12 +10,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.core.state.durations import duration
-from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, CheckSubmission, failure
 from hostler.drivers.slurm.wire import CheckJob, SlurmJob, SlurmNode
 from hostler.ports import RefusedError, UnreachableError
+from hostler.runtime.bounded_process import Ended, run
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """5,000 nodes write 7 MB; what is longer than this is no list of nodes."""

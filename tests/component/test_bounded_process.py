@@ -1,0 +1,73 @@
+"""A command whose caller goes away ends with its caller, at whatever moment of its start that is."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from hostler.app.child_process import run_module
+from hostler.runtime import bounded_process
+
+PATIENCE_S = 20.0
+EARLY = range(8)
+"""Turns of the event loop after which it is cancelled: before the child, while its pipes are connected, and after."""
+
+
+def running(mark: str) -> list[int]:
+    """Processes whose environment has the mark."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+async def command(mark: str) -> object:
+    return await bounded_process.run(("/bin/sleep", "600"), {"MARK": mark}, 600.0, 100)
+
+
+async def module(mark: str) -> object:
+    return await run_module("http.server", "0", journal=mark)
+
+
+@pytest.mark.parametrize("begin", [command, module])
+@pytest.mark.parametrize("turns", EARLY)
+async def test_a_command_that_is_cancelled_while_it_starts_ends(
+    begin: Callable[[str], Awaitable[object]], turns: int
+) -> None:
+    """Mutant: it is started by asyncio itself; cancelled between fork and pipes it is waited for without end."""
+    mark = f"hostler-start-{os.getpid()}-{turns}-{begin.__name__}"
+    asked = asyncio.ensure_future(begin(mark))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asked.cancel()
+    done, _ = await asyncio.wait([asked], timeout=PATIENCE_S)
+    assert done, "it was cancelled and waits on"
+    assert asked.cancelled()
+    assert running(mark) == []
+
+
+@pytest.mark.parametrize("turns", EARLY)
+def test_a_loop_that_ends_while_a_command_starts_ends(turns: int) -> None:
+    """All tasks are cancelled at once then, the start too."""
+    mark = f"hostler-end-{os.getpid()}-{turns}"
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(PATIENCE_S, os._exit, 3)  # a loop that hangs takes the run with it
+        task = asyncio.ensure_future(command(mark))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        assert not task.done()
+
+    asyncio.run(main())
+    assert running(mark) == []
+
+
+async def test_what_cannot_be_started_says_why() -> None:
+    with pytest.raises(FileNotFoundError):
+        await bounded_process.run(("/no/such/command",), {}, 5.0, 100)
