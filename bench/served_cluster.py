@@ -8,11 +8,13 @@ the machine's cores. `BENCH_NODES` (5,000) sets the size.
 import asyncio
 import os
 import re
+import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Container, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -20,6 +22,7 @@ from msgspec import Struct
 
 from bench.kubernetes import POOLS, brakeless
 from hostler.core.state.model import Observation
+from hostler.ports import UnreachableError
 from hostler.sim.emulated.emulated_server import h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
@@ -33,7 +36,15 @@ HEARTBEAT_S = 15.0
 BEATS_PER_S = 334.0
 """Heartbeats a second that this client sends at most: of a larger fleet each agent is heard, and missed, less often."""
 PATIENCE_S = 600.0
+SETTLING_S = 5.0
+MADE_MOST = 5
+NAMED = 10
+"""Nodes that a message names, at most."""
 TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class StandsStillError(Exception):
+    """Nothing moves any more: which nodes wait, and for what."""
 
 
 class Used(Struct):
@@ -119,6 +130,57 @@ class Cell(Struct):
             said = msgspec.json.decode(await answer.read())
             return answer.status == 200 and said["in_use"] is not None
 
+    async def waits(self, names: Collection[str]) -> str:
+        """Returns what these nodes wait for, in Hostler's own words, a line a node."""
+        wanted, cursor, said = frozenset(names), "", list[str]()
+        try:
+            while len(said) < NAMED:
+                words = {"limit": "1000", **({"cursor": cursor} if cursor else {})}
+                page = await self._asked("nodes", words)
+                said += [_standing(row) for row in page["items"] if row["id"] in wanted]
+                cursor = page["cursor"]
+                if not cursor:
+                    break
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return f"hostler serve does not answer ({error!r})"
+        more = len(wanted) - len(said[:NAMED])
+        return "\n".join([*said[:NAMED], *([f"and {more} more"] if more else [])])
+
+    async def _asked(self, what: str, words: dict[str, str]) -> dict[str, Any]:
+        fleet, url = self.fleet, f"{self.fleet.server}/v1/{what}"
+        async with fleet.session.get(url, params=words, headers=fleet.as_operator) as answer:
+            assert answer.status == 200, await answer.text()
+            found: dict[str, Any] = msgspec.json.decode(await answer.read())
+            return found
+
+
+def _standing(row: dict[str, Any]) -> str:
+    """Where a node stands, and what it waits for."""
+    does = f"{row['plan']} at {row['step']}" if row["plan"] else "no plan"
+    stands = [row["phase"], *(["cordoned"] if row["cordoned"] else []), *row["conditions"], does]
+    waits = f"waits since {row['waiting_since']}: {row['waiting']}" if row["waiting"] else "waits for nothing"
+    return f"{row['id']} ({', '.join(stands)}) {waits}"
+
+
+async def reached(  # noqa: PLR0913 - one wait's own
+    cell: Cell,
+    what: str,
+    left: Callable[[], Awaitable[Collection[str]]],
+    patience_s: float,
+    moves: Callable[[], object] = lambda: None,
+    pause_s: float = 1.0,
+) -> None:
+    """Wait until no node is `left`. Raises StandsStillError where neither these nor `moves` change for so long."""
+    seen, since = object(), time.monotonic()
+    while missing := await left():
+        now, stand = time.monotonic(), (len(missing), moves())
+        if stand != seen:
+            seen, since = stand, now
+        if now - since > patience_s:
+            waits = await cell.waits(missing)
+            raise StandsStillError(f"{what}: nothing has moved for {patience_s:g} s, {len(missing)} are left\n{waits}")
+        await asyncio.sleep(pause_s)
+
 
 class World(Struct):
     """World of a benchmark: the control plane, its admin, the served cell, the nodes, when all had settled."""
@@ -127,14 +189,41 @@ class World(Struct):
     admin: Admin
     cell: Cell
     names: list[str]
-    settled_s: float
+    settled_s: float = 0.0
+
+    async def settled(self, names: Collection[str], patience_s: float = PATIENCE_S) -> float:
+        """Seconds until Hostler's own labels on these nodes say that they are in production."""
+        began, wanted = time.monotonic(), frozenset(names)
+
+        async def left() -> set[str]:
+            return wanted & await self._unsettled()
+
+        await reached(self.cell, "nodes that come into production", left, patience_s, pause_s=SETTLING_S)
+        took_s = time.monotonic() - began
+        await asyncio.sleep(10.0)
+        return took_s
+
+    async def _unsettled(self) -> set[str]:
+        """Nodes without the label; all where the API server does not answer in time, which a busy machine's may not."""
+        found, cursor = set[str](), ""
+        selector = "/api/v1/nodes?labelSelector=hostler.dev/phase%21%3Dproduction&limit=500"
+        try:
+            while True:
+                page = await self.admin.get(f"{selector}&continue={cursor}" if cursor else selector)
+                found |= {node["metadata"]["name"] for node in page["items"]}
+                cursor = page["metadata"].get("continue", "")
+                if not cursor:
+                    return found
+        except UnreachableError:
+            return set(self.names)
 
 
 @asynccontextmanager
 async def a_world(nodes: int = NODES, apart: Container[str] = ()) -> AsyncIterator[World]:
-    """A cluster whose nodes are all adopted and labelled as in production.
+    """A cluster whose nodes are all adopted, and labelled as in production.
 
-    Nodes `apart` have agents of their own, which whoever measures begins: their tokens are in `World.cell.fleet`.
+    Nodes `apart` have agents of their own, which the benchmark begins: their tokens are in `World.cell.fleet`. They
+    are adopted only when these have told their inventory, so this does not wait for them: see `World.settled`.
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -143,10 +232,35 @@ async def a_world(nodes: int = NODES, apart: Container[str] = ()) -> AsyncIterat
         admin = await stack.enter_async_context(an_admin(plane))
         names = [f"n{number:04}" for number in range(nodes)]
         await admin.space("acme")
-        await _each(names, admin.node)
-        await _each(names, lambda name: _customer(admin, name))
+        await _each(names, lambda name: _made(lambda: admin.node(name)))
+        await _each(names, lambda name: _made(lambda: _customer(admin, name)))
+        say(f"{nodes} nodes and their customers' pods are made")
         cell = await stack.enter_async_context(_served(folder, plane, admin, names, apart))
-        yield World(plane, admin, cell, names, await _settled(admin, nodes))
+        world = World(plane, admin, cell, names)
+        world.settled_s = await world.settled([name for name in names if name not in apart])
+        say(f"they are in production, {world.settled_s:.0f} s after their inventories")
+        yield world
+
+
+def say(what: str) -> None:
+    """Tell how far the benchmark is, for it may take an hour."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
+async def _made(make: Callable[[], Awaitable[object]]) -> None:
+    """Make an object of the cluster. An API server that did not answer in time is asked again, and may have made it."""
+    for turn in range(MADE_MOST):
+        try:
+            await make()
+        except UnreachableError:
+            if turn == MADE_MOST - 1:
+                raise
+        except AssertionError as refused:
+            if turn and ": 409 " in str(refused):
+                return
+            raise
+        else:
+            return
 
 
 async def _each(names: Iterable[str], do: Callable[[str], object]) -> None:
@@ -177,25 +291,15 @@ async def _served(
         played = {name: token for name, token in fleet.tokens.items() if name not in apart}
         agents = Agents(fleet.session, fleet.server, played)
         living = asyncio.create_task(agents.live())
-        await agents.introduce()
-        yield Cell(fleet, agents)
-        living.cancel()
-        await asyncio.gather(living, return_exceptions=True)
+        try:
+            await agents.introduce()
+            say("the inventories of the nodes without an agent of their own are told")
+            yield Cell(fleet, agents)
+        finally:
+            living.cancel()
+            await asyncio.gather(living, return_exceptions=True)
 
 
 def _beat_s(nodes: int) -> float:
     """Period of each agent's heartbeats."""
     return max(HEARTBEAT_S, nodes / BEATS_PER_S)
-
-
-async def _settled(admin: Admin, nodes: int) -> float:
-    """Seconds until Hostler's own labels on all nodes say that they are in production."""
-    began, marked = time.monotonic(), "/api/v1/nodes?labelSelector=hostler.dev/phase%3Dproduction"
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            if len((await admin.get(marked))["items"]) >= nodes:
-                break
-            await asyncio.sleep(5.0)
-    took_s = time.monotonic() - began
-    await asyncio.sleep(10.0)
-    return took_s
