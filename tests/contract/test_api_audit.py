@@ -21,6 +21,7 @@ from hostler.journal.audit_log import AuditEntry, AuditQuery, open_audit_log
 from hostler.journal.opening import open_journal
 from hostler.ports import JournalError
 from hostler.server import audit_trail
+from hostler.server.audit_folding import REFUSALS
 from hostler.server.audit_trail import AuditTrail
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
@@ -110,9 +111,56 @@ async def test_of_strangers_that_differ_only_so_many_are_told_apart(tmp_path: Pa
     await asyncio.gather(task, return_exceptions=True)
     found = [row.entry for row in log.listed(AuditQuery(), 1000)]
     strangers = [entry for entry in found if not entry.person]
-    assert len(strangers) == audit_trail.FOLDS_MOST[False] + 1
+    assert len(strangers) == REFUSALS["stranger"].together.burst + 1
     assert sum(entry.count for entry in strangers) == 1000
     assert len(found) - len(strangers) == 30, "who is recognised is not crowded out"
+    log.close()
+
+
+async def test_one_tokens_flood_hides_nothing_another_token_did(world: House) -> None:
+    """Mutant: one allowance for all tokens, as it was ("several × 66"): bob's refusal stood in it."""
+    eve, bob = (world.client(Grant(name, Role.viewer)) for name in ("eve", "bob"))
+    for number in range(REFUSALS["person"].each.burst + 66):
+        status, _ = await eve.call("POST", f"/v1/nodes/x{number}/drain", json={"reason": "flood"})
+        assert status in (403, 404)
+    await bob.call("POST", "/v1/nodes/n1/cordon", json={"reason": "may not"})
+    status, _ = await world.operator.call("POST", "/v1/nodes/n1/hold", json={"reason": "looking"})
+    assert status == 200
+    [line] = await entries(world, person="bob")
+    told = {name: line[name] for name in ("token", "verb", "target", "status", "count", "address")}
+    assert told == {"token": bob.token.split("_")[1], "verb": "cordon", "target": "n1", "status": 403, "count": 1,
+                    "address": "127.0.0.1"}  # fmt: skip
+    [act] = (await world.operator.get("/v1/audit", params={"chain": "acts", "target": "n1"}))["items"]
+    assert (act["person"], act["verb"]) == ("ada", "hold")
+    async with asyncio.timeout(60):
+        while True:
+            found = (await world.operator.get("/v1/audit", params={"person": "eve", "limit": 1000}))["items"]
+            if sum(row["count"] for row in found) == REFUSALS["person"].each.burst + 66:
+                break
+            await asyncio.sleep(0.1)
+    (rest,) = (row for row in found if row["target"] == "several")
+    assert (rest["count"], rest["token"], rest["verb"]) == (66, eve.token.split("_")[1], "drain")
+
+
+async def test_a_tokens_acts_that_the_database_does_not_take_leave_the_others_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: one queue for all. Of eve's acts that wait there are 5 at most, and bob's is written."""
+    monkeypatch.setattr(audit_trail, "PENDING_EACH", 5)
+    monkeypatch.setattr(audit_trail, "PENDING_MOST", 8)
+    monkeypatch.setattr(audit_trail, "WRITE_S", 0.01)
+    log = open_audit_log(tmp_path / "audit.db")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    trail = AuditTrail(log, "c1", lambda: now)
+    act = AuditEntry(
+        "acts", now, now, "eve", "operator", "e", "10.0.0.1", "POST", "/x", "x", "", 200, "done", "r", "c1"
+    )
+    for number in range(10):
+        await trail.act(msgspec.structs.replace(act, target=f"n{number}"))
+    await trail.act(msgspec.structs.replace(act, person="bob", token="b"))
+    assert trail.unwritten == 5
+    await trail._write()  # noqa: SLF001 - the database answers again
+    assert [row.entry.person for row in log.listed(AuditQuery(), 100)].count("bob") == 1
     log.close()
 
 

@@ -1,30 +1,34 @@
 """Audit trail: acts are written before they are answered; what is refused is counted by the minute and bounded.
 
-A stranger may send any number of requests: alike ones of a minute are one entry, and of those that differ only so many.
+Anybody may send any number of requests: alike refusals of a minute are one entry, and of those that differ each sender
+has an allowance (`audit_folding`), for acts too. What is beyond it is one line of that sender an hour, and hides no
+other's.
 """
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hostler.journal.audit_log import AuditEntry, SqlAuditLog
 from hostler.logs.structured import logger
 from hostler.ports import JournalError
+from hostler.server.audit_folding import AuditFolds, beginnings
 
 log = logger()
 
 FOLD_S = 60.0
 """How long alike refusals are counted before they are written; what a process that is killed has counted is lost."""
-FOLDS_MOST = {False: 50, True: 200}
-"""Entries of refusals in that time, of strangers and of those who are recognised; what is more is counted in one."""
+REST_FOLDS = 60
+"""For so many folds what is beyond a sender's allowance is counted before it is written."""
 WRITE_S = 5.0
 """How long an answer waits for its entry; the act is done by then, and in the journal."""
-PENDING_MOST = 10_000
+PENDING_MOST, PENDING_EACH = 10_000, 1_000
+"""Acts that wait to be written while the database does not take them: all, and those under one token."""
 
 
 class RequestNote(Struct):
@@ -62,30 +66,29 @@ class AuditTrail:
         self.unwritten = 0
         self._pending: list[tuple[AuditEntry, asyncio.Future[None]]] = []
         self._moved = asyncio.Event()
-        self._folds: dict[AuditEntry, AuditEntry] = {}
+        self._folds = AuditFolds()
+        self._waiting: Counter[str] = Counter()
 
     async def act(self, entry: AuditEntry) -> None:
-        """Write the entry; returns when it is on the disk, or after WRITE_S, which is logged."""
-        if len(self._pending) >= PENDING_MOST:
+        """Write the entry; returns when it is on the disk, or after WRITE_S, which is logged.
+
+        Acts beyond a token's allowance are counted in one line an hour: the journal has each under its intent.
+        """
+        if not self._folds.admit(entry):
+            return
+        if len(self._pending) >= PENDING_MOST or self._waiting[entry.token] >= PENDING_EACH:
             self._lose([entry], "too many wait to be written")
             return
         done = asyncio.get_running_loop().create_future()
         self._pending.append((entry, done))
+        self._waiting[entry.token] += 1
         self._moved.set()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(done, WRITE_S)
 
     def refusal(self, entry: AuditEntry) -> None:
-        """Count the entry with those that are like it; it is written within twice FOLD_S."""
-        known = bool(entry.person)
-        alike = _alike(entry)
-        if alike not in self._folds and sum(bool(one.person) is known for one in self._folds) >= FOLDS_MOST[known]:
-            alike = _crowd(alike)
-        first = self._folds.get(alike)
-        if first is None:
-            self._folds[alike] = replace(alike, at=entry.at, last=entry.at, request=entry.request)
-        else:
-            self._folds[alike] = replace(first, count=first.count + 1, last=entry.at)
+        """Count the entry with those that are like it; it is written within twice FOLD_S, or with its sender's rest."""
+        self._folds.add(entry)
 
     async def run(self) -> None:
         """Write what comes, until cancelled; what was counted by then is written still."""
@@ -101,10 +104,9 @@ class AuditTrail:
 
     async def _write(self, everything: bool = False) -> None:
         pending, self._pending = self._pending, []
+        self._waiting.clear()
         now = self.clock()
-        ripe = [one for one in self._folds.values() if everything or (now - one.at).total_seconds() >= FOLD_S]
-        for one in ripe:
-            del self._folds[_alike(one)]
+        ripe = self._folds.take(*(beginnings(now, FOLD_S, REST_FOLDS) if not everything else (_END, _END)))
         entries = [*(entry for entry, _ in pending), *ripe]
         if entries:
             try:
@@ -122,15 +124,4 @@ class AuditTrail:
             log.error("audit_not_written", person=one.person, verb=one.verb, target=one.target, reason=why[:200])
 
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
-
-
-def _alike(entry: AuditEntry) -> AuditEntry:
-    """The entry without what differs between alike ones."""
-    return replace(entry, at=_NEVER, last=_NEVER, request="", intent="", count=1)
-
-
-def _crowd(entry: AuditEntry) -> AuditEntry:
-    """Requests that differ, as one."""
-    return replace(entry, person=entry.person and "several", role="", token="", address="several", method="", route="",
-                   verb="", target="", status=0, outcome="refused")  # fmt: skip
+_END = datetime.max.replace(tzinfo=UTC)
