@@ -58,6 +58,12 @@ PATIENCE_S = 60.0
 XID79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
 
 
+def wide_fleet(nodes: int) -> str:
+    """Returns FLEET with so many nodes in alpha, all of which may be away at once."""
+    wide = FLEET.replace("target: 3, tenant: acme", f"target: {nodes}, tenant: acme", 1)
+    return wide.replace("count: 3,", f"count: {nodes},", 1)
+
+
 def gpus_of(node: str) -> tuple[Part, ...]:
     """Returns the parts of every node, as its agent and its BMC tell them."""
     return tuple(Part(f"GPU-{node}-{slot}", "gpu", "H100", f"gpu{slot}") for slot in range(2))
@@ -186,9 +192,7 @@ class House:
 
     async def make_room(self, nodes: int) -> None:
         """Have alpha be a pool of so many nodes, all of which may be away at once."""
-        wide = FLEET.replace("target: 3, tenant: acme", f"target: {nodes}, tenant: acme", 1)
-        wide = wide.replace("count: 3,", f"count: {nodes},", 1)
-        body = {"documents": {**DOCUMENTS, "fleet.yaml": wide}, "reason": "more room"}
+        body = {"documents": {**DOCUMENTS, "fleet.yaml": wide_fleet(nodes)}, "reason": "more room"}
         status, answer = await self.operator.post("/v1/config", body)
         assert status == 200, answer
 

@@ -23,8 +23,8 @@ from hostler.server.oidc_provider import OidcProvider, SignIn
 from hostler.server.routes.sign_in import local
 from hostler.server.session_cookie import SESSION
 from hostler.server.sign_in_settings import GroupGrant, SignInSettings, read_sign_in
-from hostler.server.tokens import Role
-from tests.contract.api_world import PATIENCE_S, House, house
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import PATIENCE_S, POLICY, House, house, wide_fleet
 from tests.end_to_end.processes import answers, free_port, process
 
 GRANTS = (
@@ -54,7 +54,10 @@ async def provider(folder: Path) -> AsyncIterator[str]:
     people = [
         word
         for name, groups in PEOPLE.items()
-        for word in ("--user-claims", json.dumps({"sub": name, "email": f"{name}@example.org", "groups": groups}))
+        for word in (
+            "--user-claims",
+            json.dumps({"sub": name, "email": f"{name}@example.org", "email_verified": True, "groups": groups}),
+        )
     ]
     argv = (sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true", *people)
     url = f"http://127.0.0.1:{port}"
@@ -216,6 +219,115 @@ def test_links_of_our_own_lead_where_they_led() -> None:
     assert local("/nodes/n1?tab=checks") == "/nodes/n1?tab=checks"
 
 
+# --- a person under several names
+
+
+async def set_claims(issuer: str, subject: str, **claims: Any) -> None:
+    """Have the provider know the person by these claims from now on; `None` leaves one out."""
+    told = {name: value for name, value in claims.items() if value is not LEFT_OUT}
+    async with aiohttp.ClientSession() as session, session.put(f"{issuer}/users/{subject}", json=told) as answer:
+        assert answer.status == 204, await answer.text()
+
+
+LEFT_OUT = object()
+VERIFIED = {"true": True, "the text of Cognito and Apple": "true"}
+UNVERIFIED = {
+    "absent": LEFT_OUT, "false": False, "null": None, "zero": 0, "one": 1, "text false": "false", "text False": "False",
+    "text True": "True", "text 1": "1", "empty text": "", "a list": [True], "an object": {"value": True},
+}  # fmt: skip
+
+
+async def test_a_mail_address_names_a_person_only_where_the_provider_says_it_is_verified(
+    world: House, issuer: str, browser: Browser
+) -> None:
+    """Mutants: only `false` is not verified (as it was); whatever is true of a value in Python."""
+    for said, value in {**UNVERIFIED, **VERIFIED}.items():
+        await set_claims(issuer, "ada", email="ada@example.org", email_verified=value, groups=["gpu-operators"])
+        answer = await browser.sign_in("ada")
+        assert answer.status == (303 if said in VERIFIED else 502), (said, await answer.text())
+        if said in UNVERIFIED:
+            assert "email_verified: true" in (await answer.json())["detail"]
+            assert (await browser.ask("GET", "/v1/me"))[0] == 401
+
+
+async def test_an_unverified_address_is_no_name_where_another_claim_names_people(
+    world: House, issuer: str, browser: Browser
+) -> None:
+    """Mutant: the address that somebody wrote into their own profile counts as theirs."""
+    signs_in(world, issuer, name_claim="nickname", scopes=("openid", "profile", "email"))
+    mail = {"email": "bob@example.org", "groups": ["gpu-operators"]}
+    for verified, known in ((True, (f"{issuer}#ada", "bob@example.org")), (False, (f"{issuer}#ada",))):
+        await set_claims(issuer, "ada", nickname="ada-l", email_verified=verified, **mail)
+        assert (await browser.sign_in("ada")).status == 303
+        grants = [identity.grant for identity in world.tokens.list() if identity.name == "ada-l"]
+        assert known in [grant.known_as for grant in grants]
+
+
+async def disturb_many(ask: Any, world: House) -> str:
+    """Ask to drain a pool, which takes a second person: the approval."""
+    status, answer = await ask("POST", "/v1/intents", json=DRAIN, headers={"Origin": world.url})
+    assert status == 202, answer
+    return str(answer["detail"]["approval"])
+
+
+DRAIN = {"act": {"verb": "drain"}, "target": "pool:alpha", "reason": "moving"}
+
+
+async def approve(ask: Any, world: House, approval: str) -> tuple[int, Any]:
+    body = {"act": {"verb": "approve-request"}, "target": approval, "reason": "yes"}
+    return await ask("POST", "/v1/intents", json=body, headers={"Origin": world.url})  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("ada", "token"), ("ADA", "sign-in"), ("lovelace", "token"), ("lovelace", "sign-in")]
+)
+async def test_a_token_and_a_sign_in_of_one_person_are_no_two_people(
+    world: House, browser: Browser, name: str, first: str
+) -> None:
+    """Mutants: names alone, as it was; aliases count for requests after they were configured."""
+    await world.make_room(12)
+    await world.adopt(12)
+    token = world.client(Grant(name, Role.operator))
+    await browser.sign_in("ada")
+    asks, approves = (token.call, browser.ask) if first == "token" else (browser.ask, token.call)
+    approval = await disturb_many(asks, world)
+    if name == "lovelace":
+        await list_people(world, {"ada": ["lovelace", "ada@example.org"]})
+    status, answer = await approve(approves, world, approval)
+    assert status == 409, answer
+    assert "a second person has to approve it" in answer["detail"]
+    bob = world.client(Grant("bob", Role.operator))
+    assert (await approve(bob.call, world, approval))[0] == 200
+
+
+async def list_people(world: House, people: dict[str, list[str]]) -> None:
+    """Configure who is who."""
+    listed = f"{POLICY.rstrip()}\n  people: {json.dumps(people)}\n"
+    documents = {"policy.yaml": listed, "fleet.yaml": wide_fleet(12)}
+    status, answer = await world.operator.post("/v1/config", {"documents": documents, "reason": "who is who"})
+    assert status == 200, answer
+
+
+async def test_whose_address_the_provider_changed_is_the_same_person(
+    world: House, issuer: str, browser: Browser
+) -> None:
+    """Mutants: the name alone; the subject of the first sign-in is forgotten."""
+    await world.make_room(12)
+    await world.adopt(12)
+    await browser.sign_in("ada")
+    approval = await disturb_many(browser.ask, world)
+    await set_claims(issuer, "ada", email="l@example.org", email_verified=True, groups=["gpu-operators"])
+    await browser.sign_in("ada")
+    assert (await browser.ask("GET", "/v1/me"))[1]["name"] == "l@example.org"
+    status, answer = await approve(browser.ask, world, approval)
+    assert (status, "a second person" in answer["detail"]) == (409, True)
+    token = world.client(Grant("ada", Role.operator))
+    assert (await approve(token.call, world, approval))[0] == 409
+    await set_claims(issuer, "pia", email="ada2@example.org", email_verified=True, groups=["gpu-operators"])
+    await browser.sign_in("pia")
+    assert (await approve(browser.ask, world, approval))[0] == 200, "another subject is another person"
+
+
 # --- a provider that lies
 
 
@@ -265,6 +377,7 @@ class Liar:
             "iat": now,
             "exp": now + 60,
             "email": "ada@example.org",
+            "email_verified": True,
             "groups": ["gpu-operators"],
         }
         lies: dict[str, dict[str, Any]] = {
@@ -274,6 +387,7 @@ class Liar:
             "nonce": {"nonce": "an older one"},
             "exp": {"exp": now - 600, "iat": now - 700},
             "unverified": {"email_verified": False},
+            "no subject": {"sub": ["1"]},
             "no groups": {"groups": None},
         }
         claims.update(lies.get(self.lie, {}))
@@ -298,7 +412,7 @@ async def liar() -> AsyncIterator[Liar]:
     await runner.cleanup()
 
 
-LIES = ("aud", "azp", "iss", "nonce", "exp", "unverified", "no groups", "key", "shared secret", "none")
+LIES = ("aud", "azp", "iss", "nonce", "exp", "unverified", "no subject", "no groups", "key", "shared secret", "none")
 
 
 @pytest.mark.parametrize("lie", ["", *LIES])

@@ -56,6 +56,39 @@ def test_a_token_is_recognised_as_its_grant(store: Open) -> None:
     assert (who.grant, who.name, who.role, who.whole) == (grant, "rita", Role.technician, False)
 
 
+def test_names_of_a_sign_in_are_kept_with_it_and_its_subjects_former_names_are_added(store: Open) -> None:
+    """Mutants: the names are the sign-in's own alone; another subject that begins alike has them too."""
+    clock, kept = Clock(), store()
+    ada = Grant("ada@example.org", Role.operator, known_as=("https://login.example.org#1_", "ada.l@example.org"))
+    others = ("https://login.example.org#1x", "https://login.example.org#1_2", "https://login.example.org#1")
+    for number, subject in enumerate(others):
+        kept.begin_session(Grant(f"other{number}", Role.operator, known_as=(subject, "x@example.org")))
+    kept.begin_session(ada)
+    again = store(clock)
+    who = again.verify(again.begin_session(replace(ada, name="l@example.org", known_as=ada.known_as[:1])))
+    assert who is not None
+    assert who.grant.known_as == ("https://login.example.org#1_", "ada@example.org")
+    clock.now += timedelta(days=KNOWN_DAYS + 1)
+    much_later = again.verify(again.begin_session(replace(ada, name="x@example.org")))
+    assert much_later is not None
+    assert much_later.grant.known_as == ada.known_as
+
+
+def test_a_place_of_an_older_version_gets_the_columns_that_it_lacks(store: Open) -> None:
+    """Mutant: they are in new places alone, and the controller does not start after an upgrade."""
+    old = store()
+    known = old.create(ADA)
+    with old._place.alone() as db:  # noqa: SLF001 - as the version before laid it out
+        for table in ("tokens", "sign_ins"):
+            db.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN known_as")
+    new = store()
+    who = new.verify(known)
+    assert who is not None
+    assert who.grant == ADA
+    new.begin_session(replace(ADA, known_as=("https://login.example.org#1",)))
+    assert [one.known_as for one in new.people()] == [(), ("https://login.example.org#1",)]
+
+
 @pytest.mark.parametrize(
     "change",
     [

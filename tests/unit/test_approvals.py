@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from hostler.controller.inputs import IntentAsked
@@ -84,6 +85,79 @@ def test_nobody_is_two_people(person: str) -> None:
     assert "a second person has to approve it" in reply.text
     assert len(drive.fleet.approvals) == 1
     assert drive.plans() == []
+
+
+ANN = ("https://login.example.org#0042", "ann@example.org")
+"""Subject and verified mail of Ann's sign-in."""
+
+
+def people(drive: Drive, **listed: list[str]) -> Reply:
+    """Configure who is who, with a second person where it takes one."""
+
+    def listing(policy: dict[str, Any]) -> None:
+        policy["brake"] = {"disruptions": 1000}
+        policy["people"] = listed
+
+    fresh = configuration({"train": pool_document(target=SIZE, budget={"count": SIZE, "percent": 100})}, listing)
+    return drive.step(
+        IntentAsked(7, intent_of(f"c{drive.commits}", "activate", "fleet", "zoe", "who is who", drive.now), fresh)
+    ).replies[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("ann", ()), ("ann@example.org", ANN)),
+        (("ann@example.org", ANN), ("ann", ())),
+        (("ann@example.org", ANN), ("ann.miller@example.org", ANN)),
+        (("a-smith", ()), ("ann@example.org", ANN)),
+        (("ann@example.org", ANN), ("a-smith", ())),
+        (("a-smith", ()), ("ann", ())),
+        (("0042", ANN[:1]), ("a-smith", ())),
+        (("ann in cluster prod", ()), ("ann", ())),
+        (("\u0430nn", ()), ("ann", ())),
+    ],
+)
+@pytest.mark.parametrize("mapped", ["before", "between"])
+def test_nobody_is_two_people_under_two_names(
+    first: tuple[str, tuple[str, ...]], second: tuple[str, tuple[str, ...]], mapped: str
+) -> None:
+    """Mutants: names alone; aliases as they were when it was asked; two names give twice the nodes of one person."""
+    drive, listed = fleet(), {"ann": ["a-smith", "ann@example.org", ANN[0]]}
+    if mapped == "before":
+        assert people(drive, **listed).granted
+    request = intent_of("i1", "drain", "pool:train", first[0], "because", drive.now)
+    drive.step(IntentAsked(7, msgspec.structs.replace(request, known_as=first[1])))
+    approval = waiting(drive)
+    if mapped == "between":
+        assert people(drive, **listed).granted
+    yes = intent_of("i2", "approve-request", approval, second[0], "yes", drive.now)
+    reply = drive.step(IntentAsked(8, msgspec.structs.replace(yes, known_as=second[1]))).replies[0]
+    assert not reply.granted
+    assert "a second person has to approve it" in reply.text
+    assert drive.plans() == []
+    no = intent_of("i3", "withdraw-request", approval, second[0], "mine", drive.now)
+    assert drive.step(IntentAsked(9, msgspec.structs.replace(no, known_as=second[1]))).replies[0].granted
+    assert drive.ask("drain", "pool:train", person=first[0]).detail["approval"] != approval
+    assert drive.ask("approve-request", waiting(drive), person="bob").granted, "another person may"
+
+
+def test_two_names_reach_no_further_than_one() -> None:
+    """Mutant: the nodes of a person by the name that they were asked under."""
+    drive = fleet()
+    assert [ask(drive, "reboot", f"n{n:02d}").granted for n in range(5)] == [True] * 5
+    mail = [ask(drive, "reboot", f"n{n:02d}", "ann@example.org").granted for n in range(5, 10)]
+    assert mail == [True] * 3 + [False] * 2
+
+
+def test_to_make_two_people_of_one_takes_a_second_person() -> None:
+    """Mutant: who wants to approve their own request lists their names under two persons first."""
+    drive = fleet()
+    assert people(drive, ann=["a-smith"]).granted
+    assert people(drive, ann=["a-smith"], bob=["robert"]).granted
+    reply = people(drive, ann=["ann@example.org"], bob=["robert"])
+    assert not reply.granted
+    assert "names that are one person's would be two people's" in reply.text
 
 
 def test_it_expires_is_denied_and_is_withdrawn_each_by_who_may() -> None:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from hostler.logs.structured import logger
 from hostler.ports import PortError, Secrets
-from hostler.server.sign_in_settings import SignInSettings
+from hostler.server.sign_in_settings import SignedIn, SignInSettings
 
 log = logger()
 
@@ -36,6 +36,11 @@ TIMEOUT_S = 10.0
 GROUPS_MOST = 2_000
 
 
+SUBJECT_MOST = 255
+"""Characters of a subject (OpenID Connect Core 1.0, 2)."""
+MAIL_MOST = 254
+
+
 class SignInError(Exception):
     """A sign-in that came to nothing: why, for the person, without anything secret."""
 
@@ -48,13 +53,6 @@ class Metadata(Struct, frozen=True):
     token_endpoint: str
     jwks_uri: str
     userinfo_endpoint: str = ""
-
-
-class SignedIn(Struct, frozen=True):
-    """A person as the provider names them, and their groups."""
-
-    name: str
-    groups: frozenset[str]
 
 
 class OidcProvider:
@@ -89,23 +87,31 @@ class OidcProvider:
         metadata = await self._discovered()
         answer = await self._exchanged(metadata, code, verifier)
         said = await self._verified(metadata, _text(answer, "id_token"), nonce)
-        if self._settings.groups_claim not in said and metadata.userinfo_endpoint:
+        if metadata.userinfo_endpoint and not _says_all(said, self._settings):
             bearer = {"Authorization": f"Bearer {_text(answer, 'access_token')}"}
             more = await self._asked("GET", metadata.userinfo_endpoint, headers=bearer)
             if more.get("sub") != said.get("sub"):
                 raise SignInError("the provider's userinfo is about somebody else")
-            said = {**more, **said}
-        return self._named(said)
+            said = {**more, **said, **_mail_claims(said, more)}
+        return self._named(said, metadata.issuer)
 
-    def _named(self, said: Mapping[str, Any]) -> SignedIn:
-        name = said.get(self._settings.name_claim) or said.get("sub")
-        if self._settings.name_claim == "email" and said.get("email_verified") is False:
-            raise SignInError("the provider has not verified this e-mail address")
+    def _named(self, said: Mapping[str, Any], issuer: str) -> SignedIn:
+        subject, mail = said.get("sub"), said.get("email")
+        if not isinstance(subject, str) or not _is_line(subject, SUBJECT_MOST):
+            raise SignInError("the provider names the person's subject (sub) by no text of up to 255 characters")
+        verified = isinstance(mail, str) and is_verified(said)
+        if self._settings.name_claim == "email" and mail and not verified:
+            raise SignInError(
+                "the provider does not say that this e-mail address is verified (email_verified: true)"
+                "; have it send the claim, or name people by another one (name_claim in oidc.json)"
+            )
+        name = said.get(self._settings.name_claim) or subject
+        mails = (mail,) if verified and mail != name and _is_line(mail, MAIL_MOST) else ()
         groups = said.get(self._settings.groups_claim, [])
         groups = [groups] if isinstance(groups, str) else groups
         if not isinstance(name, str) or not isinstance(groups, list) or len(groups) > GROUPS_MOST:
             raise SignInError(f"the provider names nobody under {self._settings.name_claim}, or no list of groups")
-        return SignedIn(name, frozenset(one for one in groups if isinstance(one, str)))
+        return SignedIn(name, frozenset(one for one in groups if isinstance(one, str)), (f"{issuer}#{subject}", *mails))
 
     async def _discovered(self) -> Metadata:
         if self._metadata is not None and time.monotonic() - self._metadata[1] < KNOWN_S:
@@ -201,6 +207,31 @@ class OidcProvider:
         if not isinstance(found, dict):
             raise SignInError("the provider's answer is no JSON object")
         return found
+
+
+def _is_line(text: str, most: int) -> bool:
+    return 0 < len(text) <= most and text.isprintable()
+
+
+def is_verified(said: Mapping[str, Any]) -> bool:
+    """Whether the provider says that the mail address is verified; what it does not say is not so.
+
+    A boolean by OpenID Connect Core 1.0 (5.1). Amazon Cognito's userinfo and Sign in with Apple send the text "true".
+    """
+    told = said.get("email_verified")
+    return told is True or told == "true"
+
+
+def _says_all(said: Mapping[str, Any], settings: SignInSettings) -> bool:
+    """Whether the ID token has the groups, and whatever names the person: the rest is asked for at userinfo."""
+    has_mail = settings.name_claim != "email" or ("email" in said and "email_verified" in said)
+    return settings.groups_claim in said and settings.name_claim in said and has_mail
+
+
+def _mail_claims(said: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """The mail address and whether it is verified, both of one document: one's word is not about another's address."""
+    one = said if "email_verified" in said or (said.get("email") not in (None, more.get("email"))) else more
+    return {name: one.get(name) for name in ("email", "email_verified")}
 
 
 def _text(answer: Mapping[str, Any], name: str) -> str:

@@ -19,6 +19,14 @@ SESSION_LEAST_S, SESSION_MOST_S = 60.0, 86_400.0
 GRANTS_MOST = 500
 
 
+class SignedIn(Struct, frozen=True):
+    """A person as the provider names them, and their groups. `known_as`: ISSUER#SUBJECT, and their verified mail."""
+
+    name: str
+    groups: frozenset[str]
+    known_as: tuple[str, ...] = ()
+
+
 class GroupGrant(Struct, frozen=True, forbid_unknown_fields=True):
     """Rights of the members of a group: a role, and the site, pool or tenant that it is narrowed to ("": all)."""
 
@@ -57,12 +65,13 @@ class SignInSettings(Struct, frozen=True, forbid_unknown_fields=True):
         """The address that the provider sends people back to."""
         return f"{self.address.rstrip('/')}/sign-in/callback"
 
-    def grant(self, name: str, groups: frozenset[str]) -> Grant | None:
+    def grant(self, who: SignedIn) -> Grant | None:
         """The grant of the person, None where no group of theirs is named."""
-        found = next((one for one in self.grants if one.group in groups), None)
+        found = next((one for one in self.grants if one.group in who.groups), None)
         if found is None:
             return None
-        return Grant(name, found.role, site=found.site, pool=found.pool, tenant=found.tenant)
+        bounds = {"site": found.site, "pool": found.pool, "tenant": found.tenant}
+        return Grant(who.name, found.role, **bounds, known_as=who.known_as)
 
 
 def read_sign_in(data: Path) -> SignInSettings | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Protocol
 
-from sqlalchemy import Connection, StaticPool, create_engine
+from sqlalchemy import Connection, StaticPool, Table, create_engine, inspect
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateColumn
 
 from hostler.journal.postgres import PostgresDatabase
 from hostler.ports import JournalError
@@ -112,6 +113,18 @@ class SharedTokenDatabase:
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
+
+
+def add_missing_columns(db: Connection, *tables: Table) -> None:
+    """Add the columns with a default that a database of an older version lacks; older versions leave them alone."""
+    shown = inspect(db)
+    for table in tables:
+        if not shown.has_table(table.name):
+            continue
+        there = {column["name"] for column in shown.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in there and column.server_default is not None:
+                db.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {CreateColumn(column).compile(db)}")
 
 
 def _private(path: Path) -> None:

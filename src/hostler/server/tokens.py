@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, bindparam, delete, func, insert, select
 from sqlalchemy.schema import CreateTable
 
 from hostler.core.state.intent import Bounds
 from hostler.journal.opening import on_server
 from hostler.ports import JournalError
-from hostler.server.sign_in_record import SIGN_INS, ended_sessions, last_sign_ins, record_sign_in
-from hostler.server.token_storage import SharedTokenDatabase, TokenDatabaseFile, TokenStorage
+from hostler.server.sign_in_record import SIGN_INS, ended_sessions, last_sign_ins, names_of_subject, record_sign_in
+from hostler.server.token_storage import SharedTokenDatabase, TokenDatabaseFile, TokenStorage, add_missing_columns
 
 TOKEN = re.compile(r"hst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -54,6 +55,7 @@ _TOKENS = Table(
     Column("expires", Text),
     Column("salt", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
+    Column("known_as", Text, nullable=False, server_default=""),
 )
 _ONE = select(_TOKENS).where(_TOKENS.c.id == bindparam("id"))
 
@@ -74,6 +76,7 @@ class Grant(Struct, frozen=True):
     `name` is the person (or tool) that intents are recorded under.
 
     `site` and `pool` narrow what it sees and acts on ("" = all), `tenant` is needed for that role, `node` for an agent.
+    `known_as`: other names of that person, of a sign-in: ISSUER#SUBJECT first, then verified mail and former names.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Grant(Struct, frozen=True):
     tenant: str = ""
     node: str = ""
     expires: datetime | None = None
+    known_as: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> Bounds:
@@ -136,6 +140,7 @@ class TokenStore:
                 if make:
                     db.execute(CreateTable(SIGN_INS, if_not_exists=True))
                 db.execute(CreateTable(_TOKENS, if_not_exists=True) if make else select(_TOKENS.c.id).limit(1))
+                add_missing_columns(db, _TOKENS, SIGN_INS)
         except BaseException:
             self._place.close()
             raise
@@ -157,12 +162,17 @@ class TokenStore:
     def begin_session(self, grant: Grant) -> str:
         """A new token for somebody who has signed in, who is known from then on. Raises InvalidGrantError.
 
-        Tokens of sessions that are over are deleted.
+        Tokens of sessions that are over are deleted. The names under which the same subject signed in before are added
+        to the grant: whose mail address the provider changes is the same person.
         """
         check_grant(grant)
-        token, row = self._drawn(grant)
         now = self._clock()
         with self._place.alone() as db:
+            if grant.known_as:
+                former = names_of_subject(db, grant.known_as[0], now)
+                known_as = dict.fromkeys((*grant.known_as, *(name for name in former if name != grant.name)))
+                grant = replace(grant, known_as=tuple(known_as))
+            token, row = self._drawn(grant)
             db.execute(delete(_TOKENS).where(_TOKENS.c.id.in_(ended_sessions(now))))
             db.execute(insert(_TOKENS), [row])
             record_sign_in(db, row, now)
@@ -272,6 +282,7 @@ class TokenStore:
         row = {name: getattr(grant, name) for name in ("name", "site", "pool", "tenant", "node")}
         row |= {"id": identity, "role": grant.role.value, "created": self._clock().isoformat()}
         row |= {"expires": grant.expires.isoformat() if grant.expires else None}
+        row |= {"known_as": "\n".join(grant.known_as)}
         return f"hst_{identity}_{secret}", row | {"salt": salt, "hash": _hash(secret, salt)}
 
     def _read(self, identity: str) -> Row[Any] | None:
@@ -313,7 +324,8 @@ def _hash(secret: str, salt: bytes) -> bytes:
 
 def _identity(row: Row[Any]) -> Identity:
     until = datetime.fromisoformat(row.expires) if row.expires else None
-    grant = Grant(row.name, Role(row.role), row.site, row.pool, row.tenant, row.node, until)
+    known_as = tuple(row.known_as.split("\n")) if row.known_as else ()
+    grant = Grant(row.name, Role(row.role), row.site, row.pool, row.tenant, row.node, until, known_as)
     return Identity(row.id, grant)
 
 

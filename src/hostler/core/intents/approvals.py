@@ -11,7 +11,7 @@ from msgspec import Struct
 from hostler.core.intents import call_off
 from hostler.core.intents.activation import rolls_out
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
-from hostler.core.intents.bounds import check_bounds, is_same
+from hostler.core.intents.bounds import check_bounds
 from hostler.core.planning.what_if import acting, by_pool, gpus_of, loosens
 from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
@@ -19,6 +19,7 @@ from hostler.core.state.assets import DPU_BMC, OUTLET
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
+from hostler.core.state.people import People, is_same, separates
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
 from hostler.core.state.verbs.nodes import NO_BMC, Rebind
@@ -36,7 +37,8 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
     """The nodes that the intent would disturb, and why that is not for one person to decide."""
     fleet, reach = ask.context.fleet, ask.context.fleet.policy.reach
     since = ask.context.now - timedelta(seconds=reach.window_s)
-    lately = {n for a in fleet.cell.acts if a.at > since and is_same(a.person, ask.intent.person) for n in a.nodes}
+    people, names = People(fleet.policy.people), ask.intent.names
+    lately = {n for a in fleet.cell.acts if a.at > since and people.is_same((a.person,), names) for n in a.nodes}
     total = len(lately.union(nodes))
     if nodes and total > reach.nodes:
         more = f" together with the recent requests of {ask.intent.person}" if total > len(nodes) else ""
@@ -51,6 +53,8 @@ def _unwatched(ask: AnyAsk) -> str:
         return f"{_WHOSE[ask.act.kind]} password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
         return ""
+    if separates(fleet.policy.people, fresh.policy.people):
+        return "names that are one person's would be two people's"
     acts = acting(fleet, fleet.configuration, fresh)
     if acts <= fleet.policy.reach.nodes:
         return ""
@@ -69,12 +73,18 @@ def pending(ask: AnyAsk) -> Approval | None:
     """The approval that the same person's same intent waits for already."""
     asked, now = _sameness(ask.intent, ask.configuration), ask.context.now
     waiting = (a for a in ask.context.fleet.approvals.values() if a.expires > now)
-    return next((a for a in waiting if _sameness(a.intent, a.configuration) == asked), None)
+    alike = (a for a in waiting if _sameness(a.intent, a.configuration) == asked)
+    return next((a for a in alike if _is_their_own(ask, a)), None)
+
+
+def _is_their_own(ask: AnyAsk, approval: Approval) -> bool:
+    """Whether the person asks about their own request, under whichever of their names."""
+    return is_same(ask.context.fleet.policy.people, approval.intent.names, ask.intent.names)
 
 
 def _sameness(intent: Intent, configuration: Configuration | None) -> tuple[object, ...]:
     sha256 = configuration.sha256 if configuration else ""
-    return intent.person.casefold(), intent.act, intent.target, intent.nodes, sha256
+    return intent.act, intent.target, intent.nodes, sha256
 
 
 def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:
@@ -122,10 +132,8 @@ def approving(
 
     def approve(ask: AnyAsk) -> Granted:
         approval = _the_approval(ask)
-        if is_same(approval.intent.person, ask.intent.person):
-            raise RefusalError(
-                f"{ask.intent.person} asked for it; a second person has to approve it under their own name"
-            )
+        if _is_their_own(ask, approval):
+            raise RefusalError(f"{_asker(ask, approval)} asked for it; a second person has to approve it")
         again = asked_again(ask)
         try:
             check_bounds(again)
@@ -138,6 +146,12 @@ def approving(
         return f"{approval.id} approved: {text}", (ended, *events)
 
     return approve
+
+
+def _asker(ask: AnyAsk, approval: Approval) -> str:
+    """The person who asked, by the name that they gave then, beside the one they give now."""
+    before, now = approval.intent.person, ask.intent.person
+    return now if before == now else f"{now} is the same person as {before}, who"
 
 
 def _refuse_more(ask: AnyAsk, approval: Approval, nodes: Nodes) -> None:
@@ -155,9 +169,9 @@ def _refuse_more(ask: AnyAsk, approval: Approval, nodes: Nodes) -> None:
 def deny(ask: AnyAsk) -> Granted:
     """A second person says no."""
     approval = _the_approval(ask)
-    if is_same(approval.intent.person, ask.intent.person):
+    if _is_their_own(ask, approval):
         raise RefusalError(
-            f"{ask.intent.person} asked for it; withdraw it instead", way=by_act(WithdrawRequest(), approval.id)
+            f"{_asker(ask, approval)} asked for it; withdraw it instead", way=by_act(WithdrawRequest(), approval.id)
         )
     return f"{approval.id} denied", (_ended(approval, "denied", ask.intent.person, ask.intent.reason),)
 
@@ -165,7 +179,7 @@ def deny(ask: AnyAsk) -> Granted:
 def withdraw(ask: AnyAsk) -> Granted:
     """End an approval that its requester withdraws."""
     approval = _the_approval(ask)
-    if not is_same(approval.intent.person, ask.intent.person):
+    if not _is_their_own(ask, approval):
         raise RefusalError(
             f"{approval.intent.person} asked for it; deny it instead", way=by_act(DenyRequest(), approval.id)
         )

@@ -31,11 +31,6 @@ def within(bounds: Bounds, node: Node) -> bool:
     return not bounds.pool or node.pool == bounds.pool
 
 
-def is_same(one: str, other: str) -> bool:
-    """Whether two names are one person's. Whoever holds several tokens in one name is one person."""
-    return one.casefold() == other.casefold()
-
-
 def is_theirs(bounds: Bounds, tenant: str) -> bool:
     """Whether what `tenant` has laid ("": an operator) may be undone under these bounds: a tenant undoes its own."""
     return not bounds.tenant or bounds.tenant == tenant

@@ -11,7 +11,7 @@ from typing import cast, get_args
 from msgspec.structs import replace
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError, nodes_of
-from hostler.core.intents.bounds import is_same, is_theirs
+from hostler.core.intents.bounds import is_theirs
 from hostler.core.intents.standing_requests import LEFT, REMEDIES, Asker, StandingRequest, standing
 from hostler.core.planning.domain_plans import DomainAct, acted_upon, acts, request_of
 from hostler.core.planning.outcomes import TENANT
@@ -19,6 +19,7 @@ from hostler.core.planning.what_if import begins
 from hostler.core.policy.blast_radius import resolve
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Node
+from hostler.core.state.people import is_same
 from hostler.core.state.scopes import NODES
 from hostler.core.state.verbs.activation import Activate, StopRollout
 from hostler.core.state.verbs.approvals import ApproveRequest, WithdrawRequest
@@ -71,12 +72,12 @@ def _named(ask: Ask[CallOff], node: Node) -> list[StandingRequest]:
 
 
 def _asker(ask: AnyAsk) -> Asker:
-    return Asker(ask.intent.person, ask.intent.reason)
+    return Asker(ask.intent.person, ask.intent.reason, ask.intent.known_as)
 
 
 def _may_end(ask: AnyAsk, one: StandingRequest) -> bool:
     """Whether it is theirs to end, or to be told why it cannot be."""
-    if ask.intent.own_work and not is_same(one.person, ask.intent.person):
+    if ask.intent.own_work and not is_same(ask.context.fleet.policy.people, one.person, ask.intent.names):
         return False
     return is_theirs(ask.intent.bounds, one.tenant)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from hostler.core.intents.bounds import is_same
 from hostler.core.planning.domain_plans import acted_upon
 from hostler.core.planning.outcomes import TENANT
 from hostler.core.policy.holds_and_pauses import CORDON, is_of_drain
@@ -19,6 +18,7 @@ from hostler.core.state.bmc_login import RENEW, RETIRE
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.dpu_login import RENEW_DPU
 from hostler.core.state.model import OWNER, Condition, HoldKind, Node, Phase, Plan
+from hostler.core.state.people import is_same
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
 from hostler.core.state.verbs.call_off import CallOff
 from hostler.core.state.verbs.command_line import command_of
@@ -33,10 +33,16 @@ LEFT = frozenset({"cordon"})
 
 
 class Asker(Struct, frozen=True):
-    """The person who withdraws, and why."""
+    """The person who withdraws, why, and their other names."""
 
     person: str
     reason: str
+    known_as: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name of the person."""
+        return (self.person, *self.known_as)
 
 
 class StandingRequest(Struct, frozen=True):
@@ -145,7 +151,7 @@ def _approvals(context: DecisionContext, node: Node, by: Asker) -> Iterator[Stan
         if approval.expires <= context.now:
             continue
         stays = ""
-        if not is_same(intent.person, by.person):
+        if not is_same(context.fleet.policy.people, intent.names, by.names):
             stays = f"{intent.person} asked for it; deny it instead (`{command_of(DenyRequest(), approval.id)}`)"
         elif intent.target != node.id:
             stays = f"it is one request for {intent.target}: `{command_of(WithdrawRequest(), approval.id)}`"

@@ -18,6 +18,7 @@ from hostler.core.policy.check_documents import check_problems
 from hostler.core.policy.checklist_documents import checklist_problems
 from hostler.core.policy.firmware_documents import firmware_problems
 from hostler.core.policy.hardware_documents import hardware_problems
+from hostler.core.policy.people_documents import people_problems
 from hostler.core.policy.rack_documents import rack_problems
 from hostler.core.policy.route_check import route_problems
 from hostler.core.policy.tpm_documents import tpm_problems
@@ -254,6 +255,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
             loaded,
         )
     yield from _found(checklist_problems(configuration), loaded)
+    yield from _found(people_problems(configuration), loaded)
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
     yield from _notify_problems(configuration, loaded)

@@ -312,7 +312,8 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only).
 
     `join_token_ttl_s`: how long a token that lets a node join its cluster may last; 0 issues none. `checklist`: items
-    that a technician looks at before any node is certified.
+    that a technician looks at before any node is certified. `people`: a person's name → their other names: of tokens,
+    of sign-ins, mail addresses, and ISSUER#SUBJECT of a sign-in. No two names of one person are two people.
     """
 
     rules: dict[str, Rule]
@@ -334,6 +335,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     join_token_ttl_s: float = 900.0
     time_scale: float = 1.0
     checklist: tuple[str, ...] = ()
+    people: dict[str, tuple[str, ...]] = {}
 
 
 class PolicySource(Struct, frozen=True):

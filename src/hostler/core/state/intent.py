@@ -43,6 +43,7 @@ class Intent(Struct, frozen=True):
 
     `target` is a node id, "rack:…", "pool:…", FLEET, or NODES with their ids in `nodes`; `key` makes a repeated
     request the same request. `own_work`: asked under a token that powers only machines that its person works on.
+    `known_as`: other names of the person, as whoever let them in says: ISSUER#SUBJECT, verified mail, former names.
     """
 
     id: str
@@ -56,6 +57,12 @@ class Intent(Struct, frozen=True):
     bounds: Bounds = Bounds()
     nodes: tuple[str, ...] = ()
     own_work: bool = False
+    known_as: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name of the person who asked."""
+        return (self.person, *self.known_as)
 
     @property
     def scope(self) -> Scope:

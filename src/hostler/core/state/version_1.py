@@ -39,7 +39,7 @@ def intent_up(intent: dict[str, Any]) -> dict[str, Any]:
 
 def intent_down(intent: dict[str, Any]) -> dict[str, Any]:
     """An intent, its arguments as text."""
-    others = {name: value for name, value in intent.items() if name not in ("act", "nodes", "own_work")}
+    others = {name: value for name, value in intent.items() if name not in ("act", "nodes", "own_work", "known_as")}
     act, nodes = intent["act"], intent["nodes"]
     args = arguments(act) | ({NODES: ",".join(nodes)} if nodes else {})
     return {**others, "verb": act.get("said", act["verb"]), "args": args}

@@ -154,6 +154,7 @@ async def submit(
         dry_run=asked.dry_run,
         bounds=who.grant.bounds,
         own_work=who.role is Role.technician,
+        known_as=who.grant.known_as,
     )
     leads = isinstance(intent.act, EndWork | HandOverTicket | Locate | Unlocate) and intent.act.shift_lead
     if leads and who.role is not Role.operator:

@@ -133,7 +133,7 @@ async def _signed_in(app_state: AppState, found: SignIn, flow: SignInFlow, answe
         claims = await found.provider.claims(answer.code, flow.nonce, flow.verifier)
     except SignInError as failed:
         raise _failed(failed) from failed
-    grant = found.settings.grant(claims.name, claims.groups)
+    grant = found.settings.grant(claims)
     if grant is None or not NAME.fullmatch(claims.name):
         log.warning("sign_in_refused", person=claims.name[:100], groups=len(claims.groups))
         what = f"{claims.name[:100]} is in no group that may do anything here"
