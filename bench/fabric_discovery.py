@@ -18,9 +18,9 @@ from hostler.core.fabric.design_csv import parse_csv, render_csv
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.validation_report import report
 from hostler.core.state.fabrics import Fabric as Registered
-from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.infiniband import linkinfo, netdiscover
 from hostler.drivers.infiniband.page_text import MOST_BYTES
+from hostler.runtime.bounded_process import Ended, run
 from tests.fabric_cell import FabricCell
 from tests.fabrics import Fabric, a_fabric, printed, printed_lines
 from tests.ibsim import lacking, simulated
