@@ -22,6 +22,7 @@ from hostler.agent.limited_command import CommandEnd, CommandLimits, run_bounded
 from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
+from hostler.logs.secret_patterns import redact
 
 DIRECTORY = Path("/etc/hostler/checks.d")
 MAX_PLUGINS = 64
@@ -384,4 +385,5 @@ def _verdicts(answers: tuple[PluginAnswer, ...]) -> list[tuple[str, ...]]:
 
 
 def _clean(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text[: DETAIL_CHARS * 2]).strip()[:DETAIL_CHARS]
+    kept = redact(text[: DETAIL_CHARS * 4])
+    return "".join(c if c.isprintable() else " " for c in kept[: DETAIL_CHARS * 2]).strip()[:DETAIL_CHARS]

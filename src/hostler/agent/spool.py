@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from hostler.agent.local_observation import LocalObservation, Rank, agent_event, collector_failed, collector_started
 from hostler.agent.spool_file import SpoolFile, SpoolRow, accepted
 from hostler.core.state.model import Facts
+from hostler.logs.secret_patterns import redact, redact_facts
 
 KEEP_ACKNOWLEDGED_S = 24 * 3600.0
 MARK_EVERY_S = 60.0
@@ -91,7 +92,7 @@ class Spool:
         ("collector_failed" of the collector "spool").
         """
         with self._lock:
-            rows = self._admit([*self._refusals(), *observations])
+            rows = self._admit([*self._refusals(), *map(_without_secrets, observations)])
             if cursor:
                 self._cursors[cursor[0]] = cursor[1]
             if not accepted(lambda: self._write(rows)):
@@ -330,3 +331,9 @@ def _observation(row: SpoolRow) -> LocalObservation:
     if row.damaged:
         return collector_failed("spool", row.seen_s, "a spooled sighting failed its checksum", {"lost": 1})
     return msgspec.json.decode(row.body, type=LocalObservation)
+
+
+def _without_secrets(seen: LocalObservation) -> LocalObservation:
+    """What may lie on this disk and leave this node: the controller looks again, as an older agent does not."""
+    text, facts = redact(seen.text), redact_facts(seen.facts)
+    return seen if text == seen.text and facts is seen.facts else replace(seen, text=text, facts=facts)

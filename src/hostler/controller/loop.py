@@ -15,6 +15,7 @@ from hostler.controller.boot_replies import answered
 from hostler.controller.company_calls import called
 from hostler.controller.observation_intake import caused_by, received_at, see_devices, unread
 from hostler.controller.rack_turns import ROUNDS, RackTurns
+from hostler.controller.recorded_texts import without_secrets
 from hostler.controller.reply_effect import sent_again
 from hostler.controller.report_intake import cause_of, of_report, waiting_for
 from hostler.controller.startup import first_words, of_clock
@@ -96,7 +97,7 @@ class Controller:
         """Decide on these inputs at this moment. Time never goes back: an earlier `now` counts as the last one."""
         assert self._ready is None, "the last batch has neither committed nor been lost"
         self._begin(max(now, self._now))
-        for one in told:
+        for one in map(without_secrets, told):
             if self.fleet.cell.restored is not None:
                 self._record_all(restore_diff.of_input(self.fleet, one, self.cursors), "restore")
             self._take(one)

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hostler.core.diagnose.gate.readings import BITS, READING, STACK
 from hostler.core.state.model import Facts, Verdict
+from hostler.logs.secret_patterns import redact
 
 MAX_MESSAGE = 4096
 MAX_PLAIN = 64 * 1024
@@ -161,5 +162,5 @@ def _shown(readings: Facts) -> str:
 
 
 def clean(text: str) -> str:
-    """One line of printable words."""
-    return "".join(c if c.isprintable() else " " for c in text)[:MAX_DETAIL].strip()
+    """One line of printable words, without secrets."""
+    return "".join(c if c.isprintable() else " " for c in redact(text))[:MAX_DETAIL].strip()

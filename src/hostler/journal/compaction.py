@@ -120,7 +120,7 @@ def _written(database: Database, folder: Path, before: int) -> Path | None:
     last, digest = beginning(database)
     unnamed = folder / "records.jsonl"
     tally, first = LineTally(), last + 1
-    with whole_files.unfinished(unnamed).open("wb") as out:
+    with whole_files.create(whole_files.unfinished(unnamed)) as out:
         _write(out, tally, FirstLine(FORMAT, first=first, before=digest.hex()))
         for row in _expired(database, last, digest, before):
             _write(out, tally, record_line(row))

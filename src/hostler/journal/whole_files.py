@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from hostler.ports import JournalError
 
@@ -38,6 +39,12 @@ def alone(folder: Path) -> Iterator[None]:
 def unfinished(path: Path) -> Path:
     """Path of a file until it is whole."""
     return path.with_name(f".{path.name}.part")
+
+
+def create(path: Path) -> BinaryIO:
+    """Open a new file that its owner alone reads and writes, whatever the umask is; one of that name goes."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def publish(path: Path) -> None:

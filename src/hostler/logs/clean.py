@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Literal, TextIO, get_args
 
+from hostler.logs.secret_patterns import HIDDEN, is_secret, redact
+
 Form = Literal["auto", "text", "json"]
 """key=value, JSON, or whichever suits where the log goes."""
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -15,18 +17,9 @@ FACTS_MAX, NAME_MAX, VALUE_MAX, TRACEBACK_MAX = 32, 64, 2_000, 16_384
 READ_MAX = 65_536
 """Characters that are searched for secrets; all that follows is cut off anyway."""
 
-HIDDEN = "[hidden]"
-_SECRET_NAME = re.compile(r"(?i)(?:^|_)(?:password|passwd|secret|token|authorization|api_?key|private_?key|cookie)$")
+_WORD_MAX = 512
+"""Characters of the last word that is read, which is left out: half a token looks like none."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
-_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"hst_([0-9a-f]{12})_[A-Za-z0-9_-]+"), rf"hst_\1_{HIDDEN}"),  # tokens of the API
-    (re.compile(r"\b([a-z0-9]{6})\.[a-z0-9]{16}\b"), rf"\1.{HIDDEN}"),  # bootstrap tokens of Kubernetes
-    (re.compile(r"\beyJ[\w-]{6,}\.[\w-]+\.[\w-]*"), HIDDEN),  # JSON web tokens
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
-    (re.compile(r"(://[^/\s:@]*):[^@\s/]+@"), rf"\1:{HIDDEN}@"),  # postgresql://user:password@host
-    (re.compile(r"(?i)\b(password|passwd|secret|token)(['\"]?\s*[=:]\s*['\"]?)[^\s'\"&,;]+"), rf"\1\2{HIDDEN}"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), HIDDEN),
-)
 
 
 def wants_json(form: Form, stream: TextIO | None = None) -> bool:
@@ -36,9 +29,9 @@ def wants_json(form: Form, stream: TextIO | None = None) -> bool:
 
 def without_secrets(text: str, most: int = VALUE_MAX) -> str:
     """The text with what looks like a secret hidden, cut to `most` characters."""
-    text = text[:READ_MAX]
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
+    if len(text) > READ_MAX:
+        text = text[: READ_MAX - _WORD_MAX] + text[READ_MAX - _WORD_MAX : READ_MAX].rpartition(" ")[0]
+    text = redact(text)
     return text if len(text) <= most else f"{text[:most]}…"
 
 
@@ -55,9 +48,11 @@ def cleaned(facts: Mapping[str, object]) -> dict[str, object]:
 
 
 def _value(name: str, value: object) -> object:
-    if _SECRET_NAME.search(name) and value is not None and value != "":
+    if value is None or isinstance(value, bool):
+        return value
+    if is_secret(name, text := str(value)):
         return HIDDEN
-    return value if value is None or isinstance(value, bool | int | float) else without_secrets(str(value))
+    return value if isinstance(value, int | float) else without_secrets(text)
 
 
 def as_json(facts: Mapping[str, object], traceback: str = "") -> str:

@@ -24,6 +24,8 @@ from opentelemetry.trace import (
 from opentelemetry.trace import NonRecordingSpan as Seen
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from hostler.logs.secret_patterns import HIDDEN, is_secret, redact
+
 PARENT = "traceparent"
 """Header by which a caller's trace goes on here, and ours at the active controller (W3C Trace Context)."""
 
@@ -144,9 +146,10 @@ def after(earlier: Earlier, name: str, facts: Facts) -> Iterator[Span]:
 
 @contextmanager
 def _span(name: str, kind: SpanKind, parent: Context | None, facts: Facts) -> Iterator[Span]:
-    """A span with `facts` as its attributes. An error is told by its type alone."""
+    """A span with `facts` as its attributes, without secrets. An error is told by its type alone."""
+    told = {key: _kept(key, value) for key, value in facts.items()} if on() else {}
     with _tracer.start_as_current_span(
-        name, parent, kind, dict(facts), record_exception=False, set_status_on_exception=False
+        redact(name) if on() else name, parent, kind, told, record_exception=False, set_status_on_exception=False
     ) as span:
         try:
             yield span
@@ -156,9 +159,20 @@ def _span(name: str, kind: SpanKind, parent: Context | None, facts: Facts) -> It
             raise
 
 
+def _kept(name: str, value: str | int | bool) -> str | int | bool:
+    if not isinstance(value, str):
+        return value
+    return HIDDEN if is_secret(name, value) else redact(value)
+
+
+def tell(span: Span, name: str, value: str | int | bool) -> None:
+    """Add an attribute to a span that runs."""
+    span.set_attribute(name, _kept(name, value))
+
+
 def failed(span: Span, why: str) -> None:
     """Mark the span as one that did not end well. `why` is one of a few words, for people to select by."""
-    span.set_attribute("error.type", why)
+    tell(span, "error.type", why)
     span.set_status(StatusCode.ERROR)
 
 

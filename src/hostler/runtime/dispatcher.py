@@ -105,7 +105,7 @@ class Sender:
             if name := traces.trace_id():
                 bound(trace=name)
             outcome = await self._ask(driver, send)
-            span.set_attribute("hostler.outcome", outcome.result)
+            traces.tell(span, "hostler.outcome", outcome.result)
             if outcome.result in ("failed", "refused"):  # not "unknown": it may have worked
                 traces.failed(span, outcome.result)
         return outcome

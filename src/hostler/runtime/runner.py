@@ -244,7 +244,7 @@ class Cell:
         with traces.decision(intent.id, f"decide {intent.verb}", told) as span:
             self._traces.asked(intent.id)
             reply = await self._deciding().ask(lambda token: IntentAsked(token, intent, configuration, documents or {}))
-            span.set_attribute("hostler.granted", reply.granted)
+            traces.tell(span, "hostler.granted", reply.granted)
         return reply
 
     async def boot(self, request: BootRequest) -> Reply:

@@ -109,8 +109,8 @@ def _is_untraced(scope: HTTPScope) -> bool:
 def _ended(span: Span, scope: HTTPScope, method: str, status: int) -> None:
     route = str(scope.get("path_template") or "none")
     span.update_name(f"{method} {route}")
-    span.set_attribute("http.route", route)
-    span.set_attribute("http.response.status_code", status)
+    traces.tell(span, "http.route", route)
+    traces.tell(span, "http.response.status_code", status)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         traces.failed(span, str(status))
 

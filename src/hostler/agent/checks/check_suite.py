@@ -31,6 +31,7 @@ from hostler.core.state import pass_rules
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
 from hostler.core.state.pass_rules import PassRules
+from hostler.logs.secret_patterns import redact
 
 PROGRAM = "/opt/hostler-checks/bin/hostler-check"
 REFERENCE = Path("/etc/hostler/check-reference.json")
@@ -362,4 +363,4 @@ def _readings(report: _Report) -> Facts:
 
 
 def _clean(text: str, most: int = DETAIL_CHARS) -> str:
-    return "".join(c if c.isprintable() else " " for c in text[: most * 2]).strip()[:most]
+    return "".join(c if c.isprintable() else " " for c in redact(text[: most * 4])[: most * 2]).strip()[:most]

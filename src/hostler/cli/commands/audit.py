@@ -1,9 +1,9 @@
 """`hostler audit`: who asked what, when and from where, and whether that record is whole."""
 
+import os
 import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -81,7 +81,7 @@ def export(
         number = write_list(entries, AUDIT, form, sys.stdout)
     else:
         try:
-            with Path(file).open("x", encoding="utf-8", newline="") as out:
+            with open(file, "x", encoding="utf-8", newline="", opener=_private) as out:
                 number = write_list(entries, AUDIT, form, out)
         except OSError as error:
             raise unusable(f"{file}: {error.strerror}", "name a file that is not there yet") from error
@@ -114,3 +114,8 @@ def verify(place: Annotated[str, Parameter(env_var="HOSTLER_JOURNAL")], *, show:
     else:
         describe(msgspec.to_builtins(report) | {"sound": report.sound}, report.place, show.output)
     return ExitCode.ok if report.sound else ExitCode.unsound
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that its owner alone reads: who did what is nobody else's."""
+    return os.open(path, flags, 0o600)

@@ -152,7 +152,7 @@ def _to_file(place: str, path: Path) -> "LastLine":
         raise unusable(f"{path} is there already", "name a file that is not")
     unfinished = whole_files.unfinished(path)
     try:
-        with unfinished.open("wb") as out:
+        with whole_files.create(unfinished) as out:
             end = export(place, out.write)
         whole_files.publish(path)
     except BaseException:

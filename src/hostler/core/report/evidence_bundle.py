@@ -19,6 +19,8 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Observation, Part, Scalar
 from hostler.core.state.scopes import text_hook
 from hostler.core.tables.conditions import CONDITIONS
+from hostler.logs.secret_patterns import HIDDEN as SECRET_HIDDEN
+from hostler.logs.secret_patterns import is_secret, redact
 
 MAX_RECORDS, MAX_OBSERVATIONS = 2_000, 2_000
 MAX_FILE = 1024 * 1024
@@ -45,15 +47,7 @@ _OF_WORK = frozenset(
     | {"start_kubelet", "stop_kubelet"}
 )
 _LOGS = ("kernel_log", "event_log")
-_SECRETS = re.compile(
-    r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b"
-    r"|(?i:bearer\s+\S+)"
-    r"|(?i:\b(?:password|passwd|secret|token|api[_-]?key|credential)s?\b\s*[=:]\s*\S+)"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
-    r"|-----BEGIN [A-Z ]+-----[\s\S]*?(?:-----END [A-Z ]+-----|$)"
-)
-"""Join tokens, bearer tokens, NAME=VALUE of a secret's name, passwords in URLs, private keys and certificates."""
-_SECRET_NAMES = re.compile(r"(?i)password|passwd|secret|token|credential|private")
+_USER_OF_URL = re.compile(rf"(?<=://)[^/\s:@]+(?=:{re.escape(SECRET_HIDDEN)}@)")
 _PROCESS = re.compile(r"(?m)(?<=^)(\s*(?:Name|Command)\s*:\s+)\S.*$|(\|\s+\d+\s+\S+\s+\S+\s+\d+\s+[CGM+]+\s+)\S.*$")
 """Processes in NVIDIA's own report: in the list of each GPU, and in nvidia-smi's table."""
 _PROGRAM = re.compile(r"(?<=\bname=)[^,\s]+|(?<=\bComm: )\S+")
@@ -124,13 +118,13 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text without them, its control characters made visible."""
-        kept = _PROGRAM.sub(HIDDEN, _SECRETS.sub(HIDDEN, text))
+        kept = _PROGRAM.sub(HIDDEN, _USER_OF_URL.sub(HIDDEN, redact(text)))
         kept = self._names.sub(HIDDEN, kept) if self._names is not None else kept
         return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in kept)
 
     def value(self, value: Any, name: str = "") -> Any:
         """A value of JSON without them; what stands under a secret's name is taken out whole."""
-        if name and _SECRET_NAMES.search(name):
+        if not isinstance(value, bool) and value is not None and is_secret(name, str(value)):
             return HIDDEN
         if isinstance(value, dict):
             return {self.text(str(key)): self.value(one, str(key)) for key, one in value.items()}
@@ -227,7 +221,7 @@ def _sensors(observations: Sequence[Observation]) -> Iterator[str]:
     for seen in reversed(observations[:MAX_OBSERVATIONS]):
         if seen.kind in ("sensors", "gpu_state") and seen.received is not None:
             for name, value in sorted(seen.facts.items()):
-                if isinstance(value, int | float | str) and not _SECRET_NAMES.search(name):
+                if isinstance(value, int | float | str) and not is_secret(name, str(value)):
                     yield f"{seen.received:%Y-%m-%dT%H:%M:%SZ},{_cell(name)},{_cell(value)}"
 
 
@@ -258,7 +252,9 @@ def _missing(known: Known, brought: Brought) -> Iterator[str]:
 
 
 def _lines(lines: Iterable[str], hide: Redaction) -> str:
-    return _bounded("\n".join(hide.text(line[:MAX_LINE]) for line in lines) + "\n")
+    """The lines, each cut; a secret may go over several, and half a secret looks like none: it is hidden before."""
+    whole = hide.text("\n".join(lines))
+    return _bounded("\n".join(line[:MAX_LINE] for line in whole.split("\n")) + "\n")
 
 
 def _json(value: Any, hide: Redaction) -> str:

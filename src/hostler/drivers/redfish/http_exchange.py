@@ -200,7 +200,7 @@ class HttpExchange:
         told = {"http.request.method": method, "url.path": path.partition("?")[0], "server.address": host}
         with traces.child(f"BMC {method}", told, leaves=True) as span:
             answer = await self._exchange(method, path, body, headers)
-            span.set_attribute("http.response.status_code", answer.status)
+            traces.tell(span, "http.response.status_code", answer.status)
             if answer.status >= HTTPStatus.BAD_REQUEST:
                 traces.failed(span, str(answer.status))
         return answer

@@ -117,8 +117,14 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except BusyError as busy:
         return _later(busy.retry_after_s)
     except JournalError as error:
-        log.warning("boot_request_not_answered", path=request.path, reason=str(error))
+        log.warning("boot_request_not_answered", route=_route(request), reason=str(error))
         return _later(DATABASE_AGAIN_S)
+
+
+def _route(request: web.Request) -> str:
+    """The request's route without what stands in it: a boot's secret is part of the address."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else ""
 
 
 def _later(after_s: float) -> web.Response:
