@@ -2,7 +2,8 @@
 
 etcd, API server, controllers, scheduler and kwok are real, and `hostler serve` is a process of its own with the rights
 of our manifest. The agents are one client: an inventory each, heartbeats, and what a benchmark has them say. All share
-the machine's cores. `BENCH_NODES` (5,000) sets the size.
+the machine's cores, so agents and kubelets are heard less often the more there are. `BENCH_NODES` (5,000) sets the
+size.
 """
 
 import asyncio
@@ -35,6 +36,8 @@ HEARTBEAT_S = 15.0
 """Real agents say every five seconds that they live; this client shares the cores with what is measured."""
 BEATS_PER_S = 334.0
 """Heartbeats a second that this client sends at most: of a larger fleet each agent is heard, and missed, less often."""
+RENEWALS_PER_S = 50
+"""Leases a second that kwok renews at most. 2,000 nodes every 10 s were two thirds of what the API server was asked."""
 PATIENCE_S = 600.0
 SETTLING_S = 5.0
 MADE_MOST = 5
@@ -227,7 +230,7 @@ async def a_world(nodes: int = NODES, apart: Container[str] = ()) -> AsyncIterat
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        plane = ControlPlane()
+        plane = ControlPlane(lease_s=max(40, 4 * nodes // RENEWALS_PER_S))
         stack.callback(plane.close)
         admin = await stack.enter_async_context(an_admin(plane))
         names = [f"n{number:04}" for number in range(nodes)]

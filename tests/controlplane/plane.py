@@ -57,7 +57,6 @@ CONTROLLERS = (
     "--cluster-signing-cert-file=ca.crt",
     "--cluster-signing-key-file=ca.key",
     "--controllers=*,tokencleaner",
-    "--node-monitor-grace-period=120s",
 )
 """As kubeadm starts them: certificates of kubelets are signed, tokens that have expired are deleted."""
 
@@ -68,12 +67,14 @@ class ControlPlane:
     """A running Kubernetes; `url` is its API. `extra` are further flags of the API server.
 
     With `--etcd-compaction-interval=…` and `--watch-cache-sizes=nodes#0,pods#0` it answers old resourceVersions with
-    410, which its watch cache hides otherwise.
+    410, which its watch cache hides otherwise. `lease_s` is how long a node's lease lasts: kwok renews each in a
+    quarter of that, and where the nodes are thousands, these writes are most of what the API server does.
     """
 
-    def __init__(self, *extra: str) -> None:
+    def __init__(self, *extra: str, lease_s: int = 40) -> None:
         self._programs = programs()
         self._extra = extra
+        self._lease_s = lease_s
         self.folder = Path(tempfile.mkdtemp(prefix="hostler-kube-", dir="/tmp"))
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         names = ("etcd", "peer", "api", "controllers", "scheduler", "kwok")
@@ -164,9 +165,10 @@ class ControlPlane:
         )
         self._wait(f"{etcd}/health")
         self.start_api()
+        grace = f"--node-monitor-grace-period={3 * self._lease_s}s"
         open_paths = "--authorization-always-allow-paths=/healthz"
         for name, program, *flags in (
-            ("controllers", "kube-controller-manager", *CONTROLLERS),
+            ("controllers", "kube-controller-manager", *CONTROLLERS, grace),
             ("scheduler", "kube-scheduler"),
         ):
             self._run(
@@ -189,7 +191,7 @@ class ControlPlane:
             "--kubeconfig=admin.kubeconfig",
             f"--config={self._stages()}",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-            "--node-lease-duration-seconds=40",
+            f"--node-lease-duration-seconds={self._lease_s}",
             f"--server-address=127.0.0.1:{ports['kwok']}",
             "--node-ip=127.0.0.1",
             f"--node-port={ports['kwok']}",
