@@ -6,7 +6,7 @@ answers, and an agent that may not act refuses. `Terminal` sends each command li
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
@@ -143,14 +143,22 @@ class Machines(Drive):
         self.step(NodeSeen(node_id, "on"), heard, *self._parts_of(node_id))
 
 
-_COMMAND = re.compile(r"hostler (?:[a-z-]+ )+[^`;,()]*")
-_FILLED = {"SERIAL": "S-a", "WHY": "because"}
+_COMMAND = re.compile(r"hostler (?:[a-z-]+ )+[^`;,()\n]*")
+_NOUNS = {kind.facts.command.split()[0] for kind in VERBS.values() if kind.facts.command}
+_FILLED = {"SERIAL": "S-a", "WHY": "because", "…": "because"}
 
 
 def commands(text: str) -> list[str]:
     """The command lines that a text prints, as a person reads them; those that only show something are left out."""
     found = (line.rstrip(" .:") for line in _COMMAND.findall(text))
-    return [line for line in found if line.split()[1] != "node" or line.split()[2] in VERBS]
+    return [
+        line for line in found if line.split()[1] in _NOUNS and (line.split()[1] != "node" or line.split()[2] in VERBS)
+    ]
+
+
+def words_of(line: str, filled: Mapping[str, str] = _FILLED) -> list[str]:
+    """The words of a printed command line after `hostler`, each placeholder filled."""
+    return [filled.get(word, word) for word in shlex.split(line)[1:]]
 
 
 class Terminal:
@@ -174,8 +182,7 @@ class Terminal:
 
     def type(self, line: str) -> bool:
         """Type the line, its placeholders filled; whether it was granted. A line that is no command fails the test."""
-        words = [_FILLED.get(word, word) for word in shlex.split(line)[1:]]
-        words = ["because" if word == "…" else word for word in words]
+        words = words_of(line)
         words += [] if "--reason" in words else ["--reason", "because"]
         code = hostler(*words)
         out, err = self._capsys.readouterr()

@@ -86,7 +86,8 @@ async def test_a_technicians_token_switches_off_what_its_person_has_claimed(worl
     """Mutants: the role is not looked at; an argument or another route goes round it; the dry run says otherwise."""
     tess, tom = (world.client(Grant(name, Role.technician, site="north")) for name in ("tess", "tom"))
     ticket = ticket_of(world)
-    why = f"you have claimed no ticket about m0 and begun no work on it: claim it first (hostler ticket claim {ticket})"
+    claim = f"claim it first (hostler ticket claim {ticket} --reason …)"
+    why = f"you have claimed no ticket about m0 and begun no work on it: {claim}"
     for dry_run in (True, False):
         sent = {"reason": "fans", "dry_run": dry_run}
         status, body = await tess.post("/v1/nodes/m0/power-off", sent)

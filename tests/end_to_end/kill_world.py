@@ -220,9 +220,9 @@ class Ring:
         fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._records: list[bytes] = []
 
-    def say(self, line: str) -> None:
-        """A record of the kernel (facility 0)."""
-        record = f"3,{len(self._records)},{int(time.monotonic() * 1e6)},-;{line}\n".encode()
+    def say(self, line: str, facility: int = 0) -> None:
+        """A record of the kernel (facility 0), or of user space (1)."""
+        record = f"{8 * facility + 3},{len(self._records)},{int(time.monotonic() * 1e6)},-;{line}\n".encode()
         self._records.append(record)
         os.write(self._pipe, record)
 
@@ -315,8 +315,10 @@ class Box:
                     self._agent.kill()
                 await self._agent.wait()
             self.ring.rewind()
-            argv = (sys.executable, str(AGENT), self.name, self._served.url, str(self.directory))
-            self._agent = await spawn(*argv, log=self.directory / "log")
+            self._agent = await spawn(*self._agent_argv(), log=self.directory / "log")
+
+    def _agent_argv(self) -> tuple[str, ...]:
+        return (sys.executable, str(AGENT), self.name, self._served.url, str(self.directory))
 
 
 class World:

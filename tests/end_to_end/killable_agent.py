@@ -86,12 +86,19 @@ class WrittenBody(NoSensors):
     def dismiss_kubelet(self) -> None:
         self._act("stop_kubelet")
 
-    def _act(self, kind: str) -> None:
+    def _act(self, kind: str, **more: str) -> None:
         """Write it down, whose operation it is by the newest mark, and take the time that it takes."""
         with closing(sqlite3.connect(self._directory / "state/marks.sqlite")) as told:
             newest = told.execute("SELECT operation, attempt, kind, outcome FROM marks ORDER BY number DESC LIMIT 1")
             operation, attempt, marked, outcome = newest.fetchone() or ("", 0, "", None)
-        act = {"kind": kind, "boot": self._boot_id, "pid": os.getpid(), "operation": operation, "attempt": attempt}
+        act = {
+            **more,
+            "kind": kind,
+            "boot": self._boot_id,
+            "pid": os.getpid(),
+            "operation": operation,
+            "attempt": attempt,
+        }
         act["marked"] = marked == kind and outcome is None
         acts = os.open(self._directory / "acts", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(acts, json.dumps(act).encode() + b"\n")
@@ -100,7 +107,7 @@ class WrittenBody(NoSensors):
         time.sleep(TAKES_S.get(kind, 0.0))
 
 
-async def run(node: str, server: str, directory: Path) -> None:
+async def run(node: str, server: str, directory: Path, body: WrittenBody) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     settings = AgentSettings(
@@ -111,8 +118,9 @@ async def run(node: str, server: str, directory: Path) -> None:
         kernel_log=str(directory / "kmsg"),
         allow_actions=True,
     )
-    await serve(settings, WrittenBody(node, directory), stop)
+    await serve(settings, body, stop)
 
 
 if __name__ == "__main__":
-    asyncio.run(run(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
+    folder = Path(sys.argv[3])
+    asyncio.run(run(sys.argv[1], sys.argv[2], folder, WrittenBody(sys.argv[1], folder)))

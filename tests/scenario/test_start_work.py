@@ -215,7 +215,7 @@ def test_a_technician_switches_off_what_they_have_claimed_until_their_shift_ends
     drive.fleet.put_node("a", replace(drive.node("a"), phase=Phase.debug, assignment=None))
     assert f"hostler ticket claim {ticket}" in refused(drive)
     assert drive.ask("claim-ticket", ticket, "tom", hours="1").granted
-    assert f"ask tom to hand it over first (hostler ticket hand-over {ticket})" in refused(drive)
+    assert f"ask tom to hand it over first (hostler ticket hand-over {ticket} --reason …)" in refused(drive)
     assert refused(drive, "tom") == ""
     drive.wait(hours=2)
     assert f"hostler ticket claim {ticket}" in refused(drive, "tom")

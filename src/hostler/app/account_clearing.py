@@ -143,7 +143,7 @@ def _judged(node: Node, cards: tuple[Dpu, ...], found: list[_Cleared]) -> BmcCom
     if bare:
         told.append(
             f"nobody has cleared the BMC of DPU {', '.join(bare)}: name it (hostler node rebind {node.id} --kind "
-            f"{DPU_BMC}), or the slot in sanitise.keep"
+            f"{DPU_BMC} --value https://… --reason …), or the slot in sanitise.keep"
         )
     failed = any(one.verdict is Verdict.failed for one in wrong)
     verdict = Verdict.failed if failed else Verdict.inconclusive

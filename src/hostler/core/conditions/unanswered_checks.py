@@ -157,8 +157,9 @@ def defied(context: DecisionContext, node: Node, why: str) -> tuple[e.Event, ...
         return ()
     ticket = _ticket(context, node, SANITISE, f"a tenant's data may be left, {why}"[:500])
     action = (
-        f"replace the drive that is named: hostler node start-work {node.id}, then hostler node end-work {node.id} "
-        "--did swapped --part drive; or hostler node rma-send"
+        f"replace the drive that is named: hostler node start-work {node.id} --serial SERIAL --reason …, then "
+        f"hostler node end-work {node.id} --did swapped --part drive --reason …; or hostler node rma-send {node.id} "
+        "--reason …"
     )
     return (e.TicketOpened(replace(ticket, action=action, owner="technician")),)
 

@@ -40,7 +40,7 @@ def _checked(ask: Ask[Activate]) -> Configuration:
     if (running := fleet.rollout) is not None:
         raise RefusalError(
             f"rollout {running.id} of configuration {running.sha256[:12]} is under way: let it end, or stop it first "
-            f"(hostler rollout stop {running.id})"
+            f"(hostler rollout stop {running.id} --reason …)"
         )
     used = {fleet.nodes[i].pool for i in fleet.nodes} - {""}
     if lost := sorted(used - set(fresh.pools)):

@@ -108,7 +108,7 @@ def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:
 
 def told(approval: Approval) -> str:
     """Answer to the requester."""
-    return f"{asked_for(approval)}; {approval.why} (another person: hostler approval approve {approval.id})"
+    return f"{asked_for(approval)}; {approval.why} (another person: hostler approval approve {approval.id} --reason …)"
 
 
 def _the_approval(ask: AnyAsk) -> Approval:

@@ -15,7 +15,7 @@ def renew(ask: Ask[RenewCertificate]) -> Granted:
     if not node.binding(BMC_CERTIFICATE):
         raise RefusalError(
             f"no certificate of {node.id}'s BMC is recorded: have its password renewed first "
-            f"(hostler bmc credentials rotate {node.id}), or record it (hostler node rebind)"
+            f"(hostler bmc credentials rotate {node.id} --reason …), or record it (hostler node rebind)"
         )
     if node.aside is not None and node.aside.kind == CERTIFY:
         raise RefusalError(f"{node.id}: its BMC's certificate is being renewed; wait for it")

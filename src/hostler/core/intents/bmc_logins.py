@@ -18,7 +18,8 @@ def renew(ask: Ask[RenewLogin]) -> Granted:
         return _of_dpu(ask, node)
     if ask.act.certificate:
         raise RefusalError(
-            f"give dpu with certificate; of the node's own BMC: hostler node rebind {node.id} --kind bmc_certificate"
+            "give dpu with certificate; of the node's own BMC: "
+            f"hostler node rebind {node.id} --kind bmc_certificate --value … --reason …"
         )
     if not node.binding("bmc"):
         raise RefusalError(f"{node.id} has no bmc binding: its BMC's address is not known")

@@ -81,7 +81,8 @@ def sign(ask: Ask[SignManualTest]) -> Granted:
         raise RefusalError(f"no run of network {fabric.name} waits to be signed off: enter its results first")
     if left := test.unticked:
         step = f"step {left[0]} ({test.checklist[left[0] - 1]})"
-        raise RefusalError(f"{step} is not ticked: `hostler fabric tick-manual-test {fabric.name} --step {left[0]}`")
+        how = f"hostler fabric tick-manual-test {fabric.name} --step {left[0]} --reason …"
+        raise RefusalError(f"{step} is not ticked: `{how}`")
     signed = e.ManualTestSigned(fabric.name, ask.intent.person, ask.intent.reason)
     return f"the run of {test.runs[-1].entered:%Y-%m-%d %H:%M} UTC is signed off", (signed,)
 

@@ -19,6 +19,7 @@ from hostler.core.state.intent import Bounds
 from hostler.core.state.model import CheckResult, Condition, Node, Phase, Verdict
 from hostler.core.state.provider import provider_problem
 from hostler.core.state.rma_cases import CaseStep
+from hostler.core.state.verbs.command_line import command_of
 from hostler.core.state.verbs.nodes import (
     NO_BMC,
     REBINDABLE,
@@ -183,8 +184,8 @@ def _without_bmc(ask: Ask[Rebind], node: Node) -> Granted:
     told = f"{ask.intent.person} says that {node.id} has no BMC: {ask.intent.reason}"[:500]
     gone = (e.ConditionCleared(node.id, c.id, ask.intent.person, told) for c in node.conditions if _is_of_bmc(c))
     bound = e.BindingChanged(node.id, Binding("bmc", "", ask.context.now))
-    back = f"hostler node rebind {node.id} --kind bmc --value https://… --reason …"
-    return f"{node.id} counts as a node without a BMC; {back} gives it one again", (bound, *gone)
+    back = command_of(Rebind("bmc", node.binding("bmc")), node.id)
+    return f"{node.id} counts as a node without a BMC; to give it one again: `{back}`", (bound, *gone)
 
 
 def _is_of_bmc(condition: Condition) -> bool:

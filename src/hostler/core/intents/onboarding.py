@@ -30,7 +30,7 @@ def tick(ask: Ask[TickItem]) -> Granted:
     node, item = _inspected(ask, ask.act.item)
     done = OnboardTick(item, ask.context.now, ask.intent.person, ask.act.note)
     left = len({*_unticked(ask.context.fleet, node)} - {item})
-    said = f"items left: {left}" if left else f"all items are ticked: `hostler node certify {node.id}`"
+    said = f"items left: {left}" if left else f"all items are ticked: `hostler node certify {node.id} --reason …`"
     return f"item {ask.act.item} ({item}) is ticked; {said}", (e.OnboardTicked(node.id, done),)
 
 
@@ -53,7 +53,7 @@ def certify(ask: Ask[Certify]) -> Granted:
         numbered = {item: number for number, item in enumerate(items, 1)}
         named = "; ".join(f"{numbered[item]}. {item}" for item in left[:NAMED_MOST])
         more = f"; and {len(left) - NAMED_MOST} more" if len(left) > NAMED_MOST else ""
-        how = f"`hostler node tick-item {node.id} --item {numbered[left[0]]}`"
+        how = f"`hostler node tick-item {node.id} --item {numbered[left[0]]} --reason …`"
         count = f"{len(left)} of {len(items)} items of {node.id}"
         ticks = by_act(TickItem(numbered[left[0]]), node.id, "each item is looked at and ticked")
         raise RefusalError(f"{count} are not ticked: {named}{more}. Look at each, then {how}", way=ticks)
@@ -88,7 +88,8 @@ def reject(ask: Ask[FailInspection]) -> Granted:
         hardware=node.binding("serial"),
         component="node",
         fault=intent.reason[:500],
-        action=f"put it right, inspect it anew (hostler node checklist {node.id}), then hostler node certify {node.id}",
+        action=f"put it right, inspect it anew (hostler node checklist {node.id}), then hostler node certify {node.id} "
+        "--reason …",
         owner="technician",
         due=DUE_DAY,
     )
@@ -109,7 +110,7 @@ def _demand_second_person(ask: Ask[Certify], node: Node) -> None:
     if own:
         items = ", ".join(str(number) for number in own[:NAMED_MOST])
         rule = "the policy has a second person certify (inspection.certify_by_second_person)"
-        how = f"another person, who has ticked none of them: `hostler node certify {node.id}`"
+        how = f"another person, who has ticked none of them: `hostler node certify {node.id} --reason …`"
         raise RefusalError(f"{person} has ticked items of {node.id} ({items}), and {rule}; {how}")
 
 

@@ -28,13 +28,14 @@ def _first(ask: AnyAsk, node: Node) -> str:
     found = [t for t in ask.context.fleet.tickets.values() if _is_about(t, node)]
     free = next((t for t in found if not t.holder(ask.context.now)), None)
     if free is not None:
-        return f"claim it first (hostler ticket claim {free.id})"
+        return f"claim it first (hostler ticket claim {free.id} --reason …)"
     if found:
         holder = found[0].holder(ask.context.now)
-        return f"ask {holder} to hand it over first (hostler ticket hand-over {found[0].id}), or ask an operator"
+        how = f"hostler ticket hand-over {found[0].id} --reason …"
+        return f"ask {holder} to hand it over first ({how}), or ask an operator"
     return (
         f"no ticket is open about it; begin work at the machine, which has it switched off "
-        f"(hostler node start-work {node.id} --serial SERIAL --prepare), or ask an operator"
+        f"(hostler node start-work {node.id} --serial SERIAL --prepare --reason …), or ask an operator"
     )
 
 

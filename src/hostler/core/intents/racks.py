@@ -93,7 +93,7 @@ def certify(ask: Ask[RackCertify]) -> Granted:
     for stage in rack_match.STAGES:
         found = rack_match.judged(place, stage, ask.context.now)
         if found.verdict is not Verdict.passed:
-            look = f"put that right, look with `hostler rack get {name}`, then `hostler rack certify {name}`"
+            look = f"put that right, look with `hostler rack get {name}`, then `hostler rack certify {name} --reason …`"
             raise RefusalError(f"rack {name} does not stand, {found}; {look}")
     made = certificate_of(place, ask.intent.person, ask.context.now)
     return f"rack {name} is certified: {made.digest[:12]}, {len(made.evidence)} parts", (e.RackCertified(made),)
@@ -124,7 +124,7 @@ def renew_certificate(ask: Ask[RenewAssetCertificate]) -> Granted:
     if not asset.binding(BMC_CERTIFICATE):
         raise RefusalError(
             f"no certificate of {asset.id}'s BMC is recorded: {SITES_OWN}; with `pin` and `authority` there, record "
-            f"the one that it shows (hostler asset rebind {asset.id} --kind bmc_certificate --value …)"
+            f"the one that it shows (hostler asset rebind {asset.id} --kind bmc_certificate --value … --reason …)"
         )
     if under_way(context.fleet, asset, CERTIFY):
         raise RefusalError(f"{asset.id}: its BMC's certificate is being renewed; wait for it")

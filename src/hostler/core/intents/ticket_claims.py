@@ -32,7 +32,7 @@ def refuse_others(ask: AnyAsk, ticket: Ticket) -> None:
         return
     raise RefusalError(
         f"{holder} has ticket {ticket.id} until {ticket.claimed_until:%Y-%m-%d %H:%M} UTC; ask them to hand it over "
-        f"(hostler ticket hand-over {ticket.id}), or an operator as shift lead"
+        f"(hostler ticket hand-over {ticket.id} --reason …), or an operator as shift lead"
     )
 
 

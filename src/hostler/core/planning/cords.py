@@ -105,7 +105,8 @@ def _work(context: DecisionContext, node: Node, operation: Operation) -> str:
         f"{_place(node)}, serial {node.binding('serial') or 'unknown'}: it is switched off. Pull {which}, leave all of "
         f"them out together for {out}, and plug all of them in again. Do not switch it on: that follows. Done when: "
         f"its BMC shows that it has restarted; the ticket then closes by itself, and versions are verified. "
-        f"Asked for until {until:%Y-%m-%d %H:%M} UTC; what is done later: hostler node zap-again {node.id}"
+        f"Asked for until {until:%Y-%m-%d %H:%M} UTC; what is done later: hostler node zap-again {node.id} "
+        "--reason …"
     )
 
 

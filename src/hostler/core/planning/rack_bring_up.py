@@ -229,7 +229,7 @@ def failed(context: DecisionContext, run: RackRun, why: str, about: str = "") ->
 
 def again(run: RackRun) -> str:
     """The command that begins the bring-up again."""
-    return f"`hostler rack bring-up {run.rack} --sku {run.sku}`"
+    return f"`hostler rack bring-up {run.rack} --sku {run.sku} --reason …`"
 
 
 def _blamed(run: RackRun) -> str:

@@ -88,7 +88,7 @@ def _ticket(context: DecisionContext, node: Node, found: _GoingRound) -> Ticket:
     identity = f"{node.id}-t{context.fleet.cell.seq}"
     summary = (
         f"{found.told(node.id)}: see {found.see} (hostler node explain {node.id}), put it right and close this ticket "
-        f"to have it examined again (hostler ticket close {identity}), have engineers look (hostler node debug "
-        f"{node.id}), or return it (hostler node rma-send {node.id})"
+        f"to have it examined again (hostler ticket close {identity} --reason …), have engineers look "
+        f"(hostler node debug {node.id} --reason …), or return it (hostler node rma-send {node.id} --reason …)"
     )
     return Ticket(identity, node.id, "stuck", summary, context.now, action=ROUNDS, owner="operator", due=DUE_DAY)

@@ -109,7 +109,7 @@ def _demand_instance(node: Node) -> Instance:
     if instance is None:
         raise RefusedError(
             f"{node.id} names no provider; bind it: hostler node rebind {node.id} --kind {PROVIDER} --value "
-            "PROVIDER/INSTANCE"
+            "PROVIDER/INSTANCE --reason …"
         )
     return instance
 

@@ -91,7 +91,7 @@ class SystemImageDriver:
         if not node.binding("nvos"):
             raise RefusedError(
                 f"asset {node.id} has no address of its own system"
-                f"; record it (hostler asset rebind {node.id} --kind nvos --value https://…)"
+                f"; record it (hostler asset rebind {node.id} --kind nvos --value https://… --reason …)"
             )
         client = self._clients(parse_address(node.binding("nvos")).origin, "")
         client.begin()
