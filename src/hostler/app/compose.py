@@ -80,6 +80,7 @@ from hostler.ports import OperationDriver, Scheduler, Secrets
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerReader, by_cluster
 from hostler.runtime.performers import Wiring
+from hostler.runtime.reachable_addresses import site_session
 from hostler.runtime.runner import Cell
 from hostler.server.oidc_provider import OidcProvider, SignIn
 from hostler.server.server_settings import Settings, host_name
@@ -111,7 +112,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
     standing = _standing(settings)
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
-        outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
+        outside = await stack.enter_async_context(site_session())
         secrets = await secrets_of(data, outside, gate, stack)
         clients = Clients(connections, credentials(data), gate, secrets)
         _reach_people(gate, data, secrets, outside)

@@ -9,8 +9,7 @@ import ssl
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,13 +20,12 @@ from yarl import URL
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
+from hostler.runtime.reachable_addresses import AddressInfo, AddressRefusedError, Reach, connector, refusal
 
 MAX_ANSWER_BYTES = 64 * 1024
 CONNECT_S = 5.0
 _REFUSED = frozenset({400, 404, 405, 406, 409, 410, 411, 413, 414, 415, 422})
 """The message itself will not be taken; every other failure may be mended by a person or by time."""
-AddressInfo = tuple[Any, ...]
-"""One address of a name, as `getaddrinfo` tells it."""
 
 
 class Letter(Struct, frozen=True):
@@ -64,13 +62,13 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
     host = host_of(letter.url)
     check_literal(host, reach.networks)
     timeout = aiohttp.ClientTimeout(total=reach.timeout_s, sock_connect=CONNECT_S)
-    connector = aiohttp.TCPConnector(
-        resolver=CheckedResolver(reach.networks), ssl=trust(reach.ca), limit=1, force_close=True
+    connections = connector(
+        Reach(reach.networks), resolver=CheckedResolver(reach.networks), ssl=trust(reach.ca), limit=1, force_close=True
     )
     jar = aiohttp.DummyCookieJar()
     try:
         async with (
-            aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=False) as session,
+            aiohttp.ClientSession(connector=connections, cookie_jar=jar, trust_env=False) as session,
             session.request(
                 letter.method,
                 URL(letter.url, encoded=letter.method == "GET"),
@@ -92,7 +90,10 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
             "; name its authority with the route, or correct the host's name"
         ) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        why = str(error.os_error) if isinstance(error, aiohttp.ClientConnectorDNSError) else type(error).__name__
+        told = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
+        if isinstance(told, AddressRefusedError):
+            raise _refusal(host) from None
+        why = str(told) if isinstance(error, aiohttp.ClientConnectorDNSError) else type(error).__name__
         raise UnreachableError(
             f"{host} cannot be reached: {why[:200]}; check the address and the firewall between"
         ) from None
@@ -200,17 +201,12 @@ def allowed_addresses(named: str, found: Sequence[AddressInfo], networks: Sequen
 
 
 def _refusal(named: str) -> RefusedError:
-    return RefusedError(f"{named} lies in a private network: name it under networks if that is meant")
+    return RefusedError(refusal(named))
 
 
 def is_allowed(address: str, networks: Sequence[str]) -> bool:
     """Whether the address is public, or in one of the networks that are named."""
-    found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    if any(found in ip_network(network, strict=False) for network in networks):
-        return True
-    return found.is_global and not found.is_multicast
+    return Reach(tuple(networks)).allows(address)
 
 
 @lru_cache(maxsize=64)

@@ -7,9 +7,10 @@ Nothing that a provider sends is believed before its signature, issuer, audience
 import base64
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 import msgspec
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from hostler.logs.structured import logger
 from hostler.ports import PortError, Secrets
+from hostler.runtime.reachable_addresses import Reach, connector
 from hostler.server.sign_in_settings import SignedIn, SignInSettings
 
 log = logger()
@@ -185,11 +187,20 @@ class OidcProvider:
         self._keys = (keys, time.monotonic())
         return keys
 
+    def _session_for(self, url: str) -> AbstractAsyncContextManager[aiohttp.ClientSession]:
+        """The session for an address: oidc.json names the issuer's host, the provider all the others."""
+        if _origin(url) == _origin(self._settings.issuer):
+            return nullcontext(self._session)
+        return _elsewhere(self._settings.networks)
+
     async def _asked(self, method: str, url: str, **more: Any) -> dict[str, Any]:
         """The JSON object at an address of the provider's. Raises SignInError."""
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         try:
-            async with self._session.request(method, url, timeout=timeout, allow_redirects=False, **more) as answer:
+            async with (
+                self._session_for(url) as session,
+                session.request(method, url, timeout=timeout, allow_redirects=False, **more) as answer,
+            ):
                 body = await answer.content.read(MOST_BYTES + 1)
                 while len(body) <= MOST_BYTES and (part := await answer.content.read(MOST_BYTES)):
                     body += part
@@ -207,6 +218,22 @@ class OidcProvider:
         if not isinstance(found, dict):
             raise SignInError("the provider's answer is no JSON object")
         return found
+
+
+@asynccontextmanager
+async def _elsewhere(networks: tuple[str, ...]) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session for addresses that the provider names on other hosts than its own: they are its word alone."""
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector(Reach(networks)), cookie_jar=jar) as session:
+        yield session
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or "", parts.port
+    except ValueError:
+        return "", "", None
 
 
 def _is_line(text: str, most: int) -> bool:

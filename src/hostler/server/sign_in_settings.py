@@ -1,6 +1,7 @@
 """How people sign in through an OpenID provider: the file `oidc.json` in the data folder, checked whole."""
 
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,7 +43,8 @@ class SignInSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `address` is Hostler's own as people open it; the provider sends them back to `address`/sign-in/callback. Of
     `grants` the first whose group a person is in counts. `session_s`: for how long a sign-in lasts. `name_claim` and
-    `groups_claim` are the claims that name a person and their groups.
+    `groups_claim` are the claims that name a person and their groups. `networks`: private networks in which the
+    provider's endpoints lie, where they have another host than the issuer.
     """
 
     issuer: str
@@ -54,6 +56,7 @@ class SignInSettings(Struct, frozen=True, forbid_unknown_fields=True):
     name_claim: str = "email"
     groups_claim: str = "groups"
     session_s: float = 3_600.0
+    networks: tuple[str, ...] = ()
 
     @property
     def secure(self) -> bool:
@@ -101,6 +104,11 @@ def _wrong(settings: SignInSettings) -> Iterator[WrongEntry]:
         yield WrongEntry("scopes lacks openid, without which a provider names nobody", 'add "openid"')
     for one in settings.grants:
         yield from _wrong_grant(one)
+    for network in settings.networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            yield WrongEntry(f"networks: {error}", 'write networks such as "10.1.0.0/16"')
 
 
 def _wrong_address(name: str, url: str) -> Iterator[WrongEntry]:

@@ -16,6 +16,7 @@ from litestar.types import HTTPScope, Receive, Send
 from yarl import URL
 
 from hostler.logs import traces
+from hostler.runtime.reachable_addresses import NamedHosts, connector
 from hostler.server.problems import standby
 from hostler.server.server_settings import Settings, is_loopback
 
@@ -57,6 +58,7 @@ class Forwarder:
         self._settings = settings
         self._controller = controller
         self._session: aiohttp.ClientSession | None = None
+        self._hosts = NamedHosts()
 
     async def carry(self, scope: HTTPScope, receive: Receive, send: Send, active: Callable[[], str]) -> None:
         """Have the controller at the address that `active` gives answer.
@@ -89,6 +91,7 @@ class Forwarder:
             await self._session.close()
 
     async def _answer(self, address: str, scope: HTTPScope, body: "_Body", send: Send) -> None:
+        self._hosts.add(address)
         try:
             async with self._open().request(
                 scope["method"],
@@ -122,7 +125,7 @@ class Forwarder:
             ca = self._settings.peers_ca
             trust = ssl.create_default_context(cafile=str(ca) if ca else None)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=trust, limit=0),
+                connector=connector(self._hosts.reach, ssl=trust, limit=0),
                 timeout=aiohttp.ClientTimeout(total=TOTAL_S, connect=CONNECT_S),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),

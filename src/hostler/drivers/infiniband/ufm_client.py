@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.state.durations import duration
 from hostler.drivers.infiniband import notice_pages, ufm_links
+from hostler.runtime.reachable_addresses import connector, site
 
 CONNECT_S = 10.0
 
@@ -54,10 +55,10 @@ async def _pages(place: UfmPlace, paths: Sequence[str], most: int) -> list[bytes
     headers = {"Authorization": proof} if proof else {}
     try:
         trust = ssl.create_default_context(cadata=place.ca or None)
-        connector = aiohttp.TCPConnector(ssl=trust, limit=1)
+        connections = connector(site(place.url), ssl=trust, limit=1)
         jar = aiohttp.DummyCookieJar()
         async with aiohttp.ClientSession(
-            connector=connector, cookie_jar=jar, timeout=timeout, headers=headers
+            connector=connections, cookie_jar=jar, timeout=timeout, headers=headers
         ) as session:
             return [await _page(session, place.url.rstrip("/") + path, most) for path in paths]
     except TimeoutError as error:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hostler.drivers.checked_requests import site_requests
 from hostler.ports import LoginRefusedError, RefusedError, Secrets, UnreachableError
 
 try:
@@ -52,7 +53,9 @@ class KeystoneTokens:
         """A new token and when it expires. Raises PortError, which tells none of the fields."""
         auth = _plugin(self._address, fields)
         try:
-            access = auth.get_access(Session(auth=auth, timeout=self._timeout_s, user_agent="hostler"))
+            access = auth.get_access(
+                Session(auth=auth, session=site_requests(self._address), timeout=self._timeout_s, user_agent="hostler")
+            )
         except (exceptions.Unauthorized, exceptions.Forbidden) as error:
             raise LoginRefusedError(f"Keystone lets us not in ({error.http_status}); {MEND}") from None
         except (exceptions.ConnectionError, exceptions.HttpServerError, exceptions.DiscoveryFailure) as error:

@@ -20,6 +20,7 @@ from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.request_queue import ACT, RequestQueue, RequestRank
 from hostler.drivers.kubernetes.wire import ApiStatus, read_status
 from hostler.ports import ConflictError, RefusedError, UnreachableError
+from hostler.runtime.reachable_addresses import connector, site
 
 TIMEOUT_S = 10.0
 OK, REDIRECTED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE = (
@@ -92,8 +93,8 @@ class Api:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S, ssl=self._access.tls)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        connections = connector(site(self._access.server), limit=0, keepalive_timeout=KEPT_S, ssl=self._access.tls)
+        self._session = aiohttp.ClientSession(connector=connections, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
     async def __aexit__(

@@ -1,6 +1,5 @@
 """Reads devices and cables from NetBox by pynetbox: within limits, one address, a token that goes nowhere else."""
 
-import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,14 +12,14 @@ import requests
 from pynetbox.core.query import AllocationError, ContentError, RequestError
 from pynetbox.core.response import GenericListObject, Record
 from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from hostler.core.state.expected import ExpectedNode
+from hostler.drivers.checked_requests import checked_pools
 from hostler.drivers.netbox.wire import DeviceParts, device_of, expected_node, ident_of, place_of
 from hostler.drivers.netbox.wire_power import outlets_at, outlets_of
-from hostler.drivers.target_http import NetworkLimits, check_address, trust
+from hostler.drivers.target_http import NetworkLimits, trust
 from hostler.ports import RefusedError, UnreachableError
+from hostler.runtime.reachable_addresses import Reach, site
 
 DEVICES_MAX = 20_000
 COMPONENTS_MAX = 64 * DEVICES_MAX
@@ -163,25 +162,24 @@ def session_with(url: str, limits: NetworkLimits | None = None) -> requests.Sess
     parts = urlsplit(url)
     if limits is not None:
         session.max_redirects = 0
-    session.mount(f"{parts.scheme}://{parts.netloc}/", _BoundedAdapter(limits))
+    session.mount(f"{parts.scheme}://{parts.netloc}/", _BoundedAdapter(url, limits))
     return session
 
 
 class _BoundedAdapter(HTTPAdapter):
     """Requests with a deadline, and answers up to BODY_MAX bytes, or what the limits say."""
 
-    def __init__(self, limits: NetworkLimits | None = None) -> None:
+    def __init__(self, url: str, limits: NetworkLimits | None = None) -> None:
         self._limits = limits
+        self._reach = site(url) if limits is None else Reach(limits.networks)
         self._timeout_s, self._most = (limits.timeout_s, limits.most_bytes) if limits else (TIMEOUT_S, BODY_MAX)
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the connections, to allowed addresses alone and with the route's authorities where there are limits."""
-        if self._limits is None:
-            super().init_poolmanager(*args, **options)
-            return
-        super().init_poolmanager(*args, **options, ssl_context=trust(self._limits.ca))
-        self.poolmanager.pool_classes_by_scheme = _checked_pools(self._limits.networks)
+        """Make the connections, to allowed addresses alone, with the route's authorities where there are limits."""
+        trusted = {} if self._limits is None else {"ssl_context": trust(self._limits.ca)}
+        super().init_poolmanager(*args, **options, **trusted)
+        self.poolmanager.pool_classes_by_scheme = checked_pools(self._reach)
 
     def cert_verify(self, *args: Any) -> None:
         """Let the limits' own context verify; requests would put its authorities in its place."""
@@ -208,33 +206,3 @@ class _BoundedAdapter(HTTPAdapter):
             if time.monotonic() > until:
                 raise requests.exceptions.ReadTimeout(f"no whole answer within {self._timeout_s:g} s")
         return bytes(body)
-
-
-def _checked_pools(networks: Sequence[str]) -> dict[str, type[HTTPConnectionPool]]:
-    """Connections that nothing is sent over before the address that was reached is known to be allowed."""
-
-    class Plain(HTTPConnection):
-        def _new_conn(self) -> socket.socket:
-            return _allowed(super()._new_conn(), networks)
-
-    class Tls(HTTPSConnection):
-        def _new_conn(self) -> socket.socket:
-            return _allowed(super()._new_conn(), networks)
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class TlsPool(HTTPSConnectionPool):
-        ConnectionCls = Tls
-
-    return {"http": PlainPool, "https": TlsPool}
-
-
-def _allowed(connection: socket.socket, networks: Sequence[str]) -> socket.socket:
-    address = str(connection.getpeername()[0])
-    try:
-        check_address(address, address, networks)
-    except RefusedError:
-        connection.close()
-        raise
-    return connection

@@ -4,8 +4,15 @@ What the library reads of an answer is yes or no; it ends nothing and joins noth
 """
 
 import asyncio
+import re
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from typing import Any
+from urllib.parse import unquote_plus
 
 from hostler.core.notify.messages import Message
 from hostler.core.state.notify_routes import Route
@@ -13,9 +20,32 @@ from hostler.drivers.notify import wire
 from hostler.drivers.notify.http_targets import fields_of
 from hostler.drivers.target_http import allowed_addresses, check_literal
 from hostler.ports import Secrets, UnreachableError
+from hostler.runtime.reachable_addresses import AddressRefusedError, Reach, demand_allowed
 
-OF_THIS_MACHINE = frozenset({"syslog", "dbus", "qt", "glib", "kde", "gnome", "windows", "macosx"})
-"""Services of the library that show a message on the machine it runs on, the controller's."""
+SERVICES = frozenset((
+    "46elks", "acs", "bark", "barks", "betterstack", "bulksms", "bulkvs", "burstsms", "clickatell", "clicksend",
+    "cliq", "d7sms", "dingtalk", "discord", "elks", "feishu", "firehydrant", "flock", "form", "forms", "freemobile",
+    "gchat", "goalert", "goalerts", "gotify", "gotifys", "groupme", "guilded", "hassio", "hassios", "httpsms",
+    "ifttt", "ilert", "incidentio", "infobip", "jira", "join", "json", "jsons", "kavenegar", "kudosity", "lametric",
+    "lametrics", "lark", "line", "mailersend", "mailgun", "mastodon", "mastodons", "matrix", "matrixs",
+    "messagebird", "misskey", "misskeys", "mmost", "mmosts", "msg91", "msgbird", "msteams", "nctalk", "nctalks",
+    "nexmo", "notica", "noticas", "notifiarr", "ntfy", "ntfys", "onesignal", "opsgenie", "pagerduty", "pagertree",
+    "pbul", "plivo", "postmark", "pover", "prowl", "push", "pushdeer", "pushdeers", "pushed", "pushplus", "pushy",
+    "resend", "revolt", "ringc", "rocket", "rockets", "ryver", "sendgrid", "signal", "signals", "signl4",
+    "simplepush", "sinch", "slack", "smtp2go", "spike", "splunk", "spush", "squadcast", "synology", "synologys",
+    "telnyx", "tgram", "threema", "twilio", "twist", "victorops", "voipms", "vonage", "webex", "wecombot",
+    "whatsapp", "workflow", "workflows", "wxteams", "xmatters", "xml", "xmls", "zcliq", "zohocliq", "zoom", "zulip",
+))  # fmt: skip
+"""Services of the library that are asked over HTTP, at their maker's address or at a host that the address names.
+
+Left out: what acts on this machine (syslog, dbus, desktops, USB lights), speaks other protocols (mail, IRC, XMPP, MQTT,
+AMQP, SMPP, syslog by network), reads files of this machine, or hands a message on to services of its own.
+"""
+FILES = frozenset((
+    "template", "attach", "attachment", "keyfile", "key_file", "pgpkey", "pgp", "include", "config", "cert",
+    "certificate",
+))  # fmt: skip
+"""Parameters by which the library reads a file or another address."""
 KINDS = ("info", "info", "warning", "failure", "failure")
 """The library's kinds of messages; a place is a `model.Severity`."""
 GRACE_S = 5.0
@@ -39,9 +69,10 @@ class AppriseTarget:
         title, body = wire.mail_text(message, self._cell)
         try:
             async with asyncio.timeout(route.timeout_s + GRACE_S):
-                taken = await sender.async_notify(
-                    body=body, title=title, notify_type=_kind(message), body_format="text"
-                )
+                with _within(Reach(route.networks)):
+                    taken = await sender.async_notify(
+                        body=body, title=title, notify_type=_kind(message), body_format="text"
+                    )
         except TimeoutError:
             raise UnreachableError(
                 f"{_named(service)} did not answer within {route.timeout_s:g} s"
@@ -67,6 +98,10 @@ def _library() -> Any:
 
 def _service(library: Any, url: str, route: Route) -> Any:
     """The service that the address names. Raises UnreachableError; no text of the address is told, it is a secret."""
+    if wrong := sorted(name for name in _parameters(url) if name.lstrip("+-:") in FILES):
+        raise UnreachableError(
+            f"the address's parameter {wrong[0]} would read a file or another address on the controller; leave it out"
+        )
     asset = library.AppriseAsset(
         app_id="Hostler",
         app_desc="Hostler",
@@ -83,18 +118,24 @@ def _service(library: Any, url: str, route: Route) -> Any:
         raise UnreachableError(
             "the secret's field url is no address that apprise knows; see its list of services, and write one address"
         )
-    if _named(service) in OF_THIS_MACHINE:
+    if _named(service) not in SERVICES:
         raise UnreachableError(
-            f"{_named(service)} shows messages on the controller's own machine; name another service"
+            f"{_named(service)} is not sent to: it acts on the controller's own machine, or is not asked over HTTP"
+            "; name another service, or use another kind of route"
         )
     return service
+
+
+def _parameters(url: str) -> set[str]:
+    """Names of the address's parameters, in small letters, however they are written."""
+    return {unquote_plus(one.partition("=")[0]).strip().lower() for one in re.split(r"[?&;]", url)[1:]}
 
 
 async def _check_way(service: Any, route: Route) -> None:
     """Refuse plain text and private networks that the route does not name.
 
-    Of a service that people run themselves, whose address has a host, the host is looked at; the library asks for its
-    address once more itself. The others have one address of their maker's.
+    Of a service that people run themselves, whose address has a host, the host is looked at, so that a person is told
+    why; each connection is judged once more (`_judged`). The others have one address of their maker's.
     """
     own = bool(service.protocol)
     if own and not service.secure and not route.networks:
@@ -111,6 +152,43 @@ async def _check_way(service: Any, route: Route) -> None:
             f"{_named(service)}: its host has no address: {error.strerror}; correct the address in the secret"
         ) from None
     allowed_addresses(_named(service), found, route.networks)
+
+
+_REACH: ContextVar[Reach | None] = ContextVar("apprise_reach", default=None)
+"""Addresses that the library may connect to in this context; it takes the context along to its threads."""
+
+
+@cache
+def _judge_connections() -> None:
+    """Have every connection that is opened within a delivery be judged by its address, once for this process.
+
+    Why an audit hook: the library brings a client of its own for each service and offers no place for ours. Python
+    raises the event with the address that the socket is about to connect to, whichever client opens it.
+    """
+    sys.addaudithook(_judged)
+
+
+def _judged(event: str, args: tuple[Any, ...]) -> None:
+    if event not in ("socket.connect", "socket.sendto", "subprocess.Popen"):
+        return
+    reach = _REACH.get()
+    if reach is None:
+        return
+    if event == "subprocess.Popen":
+        raise AddressRefusedError("the library starts no program")
+    address = args[1]
+    demand_allowed(str(address[0]) if isinstance(address, tuple) else "a socket of this host", reach)
+
+
+@contextmanager
+def _within(reach: Reach) -> Iterator[None]:
+    """Judge what is connected to in this context, and in threads that it is taken along to."""
+    _judge_connections()
+    before = _REACH.set(reach)
+    try:
+        yield
+    finally:
+        _REACH.reset(before)
 
 
 def _secured(service: Any) -> str:

@@ -12,6 +12,8 @@ from typing import Self
 
 import aiohttp
 
+from hostler.runtime.reachable_addresses import NamedHosts, connector
+
 KEPT = 10_240
 """Origins whose connection is kept between looks, where half of the open files that are allowed suffice for it."""
 KEPT_S = 75.0
@@ -32,6 +34,7 @@ class Connections:
         self._limit = min(kept, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._trust = trust
         self._lasting: set[str] = set()
+        self._hosts = NamedHosts()
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
 
     async def __aenter__(self) -> Self:
@@ -47,6 +50,7 @@ class Connections:
     def __call__(self, origin: str, *, keep: bool = True) -> aiohttp.ClientSession:
         """The session for this origin; it stays the same one as long as the origin is not released."""
         assert self._sessions, "enter the connections first"
+        self._hosts.add(origin)
         if keep and (origin in self._lasting or len(self._lasting) < self._limit):
             self._lasting.add(origin)
             return self._sessions[0]
@@ -57,7 +61,11 @@ class Connections:
         self._lasting.discard(origin)
 
     def _session(self, keepalive_s: float) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=AT_ONCE, limit_per_host=PER_BMC, keepalive_timeout=keepalive_s, ssl=self._trust or True
+        connections = connector(
+            self._hosts.reach,
+            limit=AT_ONCE,
+            limit_per_host=PER_BMC,
+            keepalive_timeout=keepalive_s,
+            ssl=self._trust or True,
         )
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return aiohttp.ClientSession(connector=connections, cookie_jar=aiohttp.DummyCookieJar())

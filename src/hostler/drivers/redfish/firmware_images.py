@@ -8,6 +8,7 @@ from typing import BinaryIO, Protocol
 import aiohttp
 
 from hostler.ports import RefusedError, UnreachableError
+from hostler.runtime.reachable_addresses import connector, site
 
 MAX_IMAGE_BYTES = 512 * 1024 * 1024
 _SILENCE_S = 60.0
@@ -57,7 +58,9 @@ class HttpImages:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=_SILENCE_S)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
+                aiohttp.ClientSession(
+                    connector=connector(site(url)), timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+                ) as session,
                 session.get(url, allow_redirects=False) as response,
             ):
                 if response.status != 200:

@@ -11,6 +11,7 @@ from cryptography import x509
 from hostler.core.state.bmc_certificate import ShownCertificate
 from hostler.drivers.redfish.tolerant_json import printable
 from hostler.ports import RefusedError, UnreachableError
+from hostler.runtime.reachable_addresses import connected, site
 
 LOOK = "; check that the BMC has power and answers there from this host"
 """Advice where nothing answers."""
@@ -40,7 +41,9 @@ async def shown_certificate(origin: str, timeout_s: float) -> ShownCertificate:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         async with asyncio.timeout(timeout_s):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=context)
+            host = parts.hostname or ""
+            reached = await connected(host, parts.port or 443, site(origin))
+            _, writer = await asyncio.open_connection(sock=reached, ssl=context, server_hostname=host)
     except (OSError, TimeoutError) as error:
         raise UnreachableError(
             f"{origin} shows no certificate: {f'{type(error).__name__} {error}'.strip()}{LOOK}"

@@ -17,6 +17,7 @@ from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, CheckSubmission, failure
 from hostler.drivers.slurm.wire import CheckJob, SlurmJob, SlurmNode
 from hostler.ports import RefusedError, UnreachableError
+from hostler.runtime.reachable_addresses import connector, site
 
 MAX_ANSWER = 256 * 1024 * 1024
 AT_ONCE = 8
@@ -52,8 +53,8 @@ class RestEndpoint(Struct, frozen=True, forbid_unknown_fields=True):
             raise RefusedError(
                 f"{self.ca} cannot be read as certificates: {error}; write PEM certificates there"
             ) from error
-        connector = aiohttp.TCPConnector(limit=AT_ONCE, ssl=trust)
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        connections = connector(site(self.url), limit=AT_ONCE, ssl=trust)
+        return aiohttp.ClientSession(connector=connections, cookie_jar=aiohttp.DummyCookieJar())
 
 
 class RestTransport:
