@@ -181,7 +181,8 @@ def withdraw(ask: AnyAsk) -> Granted:
     approval = _the_approval(ask)
     if not _is_their_own(ask, approval):
         raise RefusalError(
-            f"{approval.intent.person} asked for it; deny it instead", way=by_act(DenyRequest(), approval.id)
+            f"{ask.called(approval.intent.person)} asked for it; deny it instead",
+            way=by_act(DenyRequest(), approval.id),
         )
     return f"{approval.id} withdrawn", (_ended(approval, "withdrawn", ask.intent.person, ask.intent.reason),)
 

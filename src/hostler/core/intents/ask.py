@@ -10,7 +10,7 @@ from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.intent import Intent
+from hostler.core.state.intent import Bounds, Intent
 from hostler.core.state.model import Hold, HoldKind, Node, Phase
 from hostler.core.state.scopes import CLUSTER, DOMAINS, FLEET, NODES, POOL, SWITCH, WHOLE_CELL, Scope
 from hostler.core.state.verbs.facts import Verb
@@ -44,6 +44,18 @@ class RefusalError(Exception):
         self.ways: tuple[WayOut, ...] = () if way is None else way if isinstance(way, tuple) else (way,)
 
 
+OPERATOR = "an operator"
+
+
+def called(person: str, bounds: Bounds, names: tuple[str, ...]) -> str:
+    """A person's name as it is said to a reader of these bounds and names: a tenant reads no name but its own.
+
+    Every refusal that names a person takes the name from here. Which of the others are the tenant's own people is not
+    recorded, so they are not told apart.
+    """
+    return OPERATOR if bounds.tenant and person and person not in names else person
+
+
 V = TypeVar("V", bound=Verb)
 
 
@@ -60,6 +72,10 @@ class Ask(Struct, Generic[V], frozen=True):
     def act(self) -> V:
         """The verb with its arguments."""
         return cast("V", self.intent.act)
+
+    def called(self, person: str) -> str:
+        """A person's name in a text for who asks."""
+        return called(person, self.intent.bounds, self.intent.names)
 
 
 Granted = tuple[str, tuple[e.Event, ...]]

@@ -46,11 +46,11 @@ def call_off(ask: Ask[CallOff]) -> Granted:
     own = [(node, one) for node, one in found if _may_end(ask, one)]
     ended = [(node, one) for node, one in own if not one.stays]
     events = tuple(dict.fromkeys(event for _, one in ended for event in one.ends))
-    stays = [f"{_told(node, one)} is not: {one.stays}" for node, one in own if one.stays]
+    stays = [f"{_told(ask, node, one)} is not: {one.stays}" for node, one in own if one.stays]
     if not ended:
         raise RefusalError(_nothing(ask, found, stays))
     then = dict.fromkeys(one.then for _, one in ended if one.then)
-    text = f"{_listed(_told(node, one) for node, one in ended)} called off"
+    text = f"{_listed(_told(ask, node, one) for node, one in ended)} called off"
     return "; ".join((text, *then, *stays[:5], *_left(ask))), events
 
 
@@ -72,7 +72,7 @@ def _named(ask: Ask[CallOff], node: Node) -> list[StandingRequest]:
 
 
 def _asker(ask: AnyAsk) -> Asker:
-    return Asker(ask.intent.person, ask.intent.reason, ask.intent.known_as)
+    return Asker(ask.intent.person, ask.intent.reason, ask.intent.known_as, ask.intent.bounds)
 
 
 def _may_end(ask: AnyAsk, one: StandingRequest) -> bool:
@@ -82,8 +82,8 @@ def _may_end(ask: AnyAsk, one: StandingRequest) -> bool:
     return is_theirs(ask.intent.bounds, one.tenant)
 
 
-def _told(node: Node, one: StandingRequest) -> str:
-    whose = f"{one.person}'s " if one.person else ""
+def _told(ask: AnyAsk, node: Node, one: StandingRequest) -> str:
+    whose = f"{ask.called(one.person)}'s " if one.person else ""
     return f"{whose}{one.what} of {node.id}"
 
 
@@ -99,7 +99,7 @@ def _nothing(ask: Ask[CallOff], found: Sequence[tuple[Node, StandingRequest]], s
         return "; ".join(stays[:5])
     if found:
         node, one = found[0]
-        whose = "another customer's" if ask.intent.bounds.tenant else f"{one.person}'s"
+        whose = "another customer's" if ask.intent.bounds.tenant else f"{ask.called(one.person)}'s"
         return f"{one.what} of {node.id} is not yours to call off, it is {whose}; ask them, or an operator"
     target, what = ask.intent.target, ask.act.what or "anything that is not done"
     nodes = _nodes(ask)
@@ -181,7 +181,7 @@ def hint(ask: AnyAsk, name: str) -> str:
     found = [one for one in standing(ask.context, node, _asker(ask)) if _may_end(ask, one) and one.ends]
     if not found:
         return ""
-    return f"; {_told(node, found[0])} stands: `{command(node.id, found[0].what)}`"
+    return f"; {_told(ask, node, found[0])} stands: `{command(node.id, found[0].what)}`"
 
 
 def command(node: str, what: str) -> str:

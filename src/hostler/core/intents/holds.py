@@ -53,7 +53,8 @@ def _stay_open(ask: AnyAsk, nodes: tuple[Node, ...]) -> Iterator[str]:
         holds = ask.context.fleet.holds_on(scopes(ask.context.fleet, node))
         if over := [hold for hold in holds if hold.kind is HoldKind.override]:
             way_out = f"`{command_of(ReleaseHold(), over[0].id)}`"
-            yield f"{node.id} stays open, {over[0].owner} {over[0].reason}: {way_out}"
+            why = "" if ask.intent.bounds.tenant else f" {over[0].reason}"
+            yield f"{node.id} stays open, {ask.called(over[0].owner)}{why or ' has opened it'}: {way_out}"
 
 
 def uncordon(ask: Ask[Uncordon]) -> Granted:
@@ -67,7 +68,7 @@ def uncordon(ask: Ask[Uncordon]) -> Granted:
         )
     own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
     stays = [h for h in held if h not in own]
-    others = ", ".join(f"{'another customer' if h.tenant else h.owner}'s on {h.scope}" for h in stays[:5])
+    others = ", ".join(f"{'another customer' if h.tenant else ask.called(h.owner)}'s on {h.scope}" for h in stays[:5])
     if not own:
         raise RefusalError(f"the cordon is not yours to lift: {others}; ask its owner or an operator")
     events = tuple(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own)

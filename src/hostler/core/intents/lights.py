@@ -36,7 +36,8 @@ def unlocate(ask: Ask[Unlocate]) -> Granted:
             way=by_act(Locate(), node.id, "it is lit"),
         )
     if light.by != person and not ask.act.shift_lead:
-        raise RefusalError(f"{light.by} has {node.id}'s locate LED lit until {light.until:%H:%M} UTC; ask them first")
+        lit = f"{ask.called(light.by)} has {node.id}'s locate LED lit until {light.until:%H:%M} UTC"
+        raise RefusalError(f"{lit}; ask them first")
     return f"{node.id}'s locate LED is to be put out", (e.LightAsked(node.id, person, ask.intent.reason),)
 
 

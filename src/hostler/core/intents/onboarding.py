@@ -111,7 +111,7 @@ def _demand_second_person(ask: Ask[Certify], node: Node) -> None:
         items = ", ".join(str(number) for number in own[:NAMED_MOST])
         rule = "the policy has a second person certify (inspection.certify_by_second_person)"
         how = f"another person, who has ticked none of them: `hostler node certify {node.id} --reason …`"
-        raise RefusalError(f"{person} has ticked items of {node.id} ({items}), and {rule}; {how}")
+        raise RefusalError(f"{ask.called(person)} has ticked items of {node.id} ({items}), and {rule}; {how}")
 
 
 def _at_onboard(node: Node) -> None:

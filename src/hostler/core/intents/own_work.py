@@ -30,7 +30,7 @@ def _first(ask: AnyAsk, node: Node) -> str:
     if free is not None:
         return f"claim it first (hostler ticket claim {free.id} --reason …)"
     if found:
-        holder = found[0].holder(ask.context.now)
+        holder = ask.called(found[0].holder(ask.context.now))
         how = f"hostler ticket hand-over {found[0].id} --reason …"
         return f"ask {holder} to hand it over first ({how}), or ask an operator"
     return (

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from hostler.core.intents.ask import called
 from hostler.core.planning.domain_plans import acted_upon
 from hostler.core.planning.outcomes import TENANT
 from hostler.core.policy.holds_and_pauses import CORDON, is_of_drain
@@ -17,6 +18,7 @@ from hostler.core.state.bmc_certificate import CERTIFY
 from hostler.core.state.bmc_login import RENEW, RETIRE
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.dpu_login import RENEW_DPU
+from hostler.core.state.intent import Bounds
 from hostler.core.state.model import OWNER, Condition, HoldKind, Node, Phase, Plan
 from hostler.core.state.people import is_same
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
@@ -38,6 +40,7 @@ class Asker(Struct, frozen=True):
     person: str
     reason: str
     known_as: tuple[str, ...] = ()
+    bounds: Bounds = Bounds()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,7 +155,8 @@ def _approvals(context: DecisionContext, node: Node, by: Asker) -> Iterator[Stan
             continue
         stays = ""
         if not is_same(context.fleet.policy.people, intent.names, by.names):
-            stays = f"{intent.person} asked for it; deny it instead (`{command_of(DenyRequest(), approval.id)}`)"
+            asker = called(intent.person, by.bounds, by.names)
+            stays = f"{asker} asked for it; deny it instead (`{command_of(DenyRequest(), approval.id)}`)"
         elif intent.target != node.id:
             stays = f"it is one request for {intent.target}: `{command_of(WithdrawRequest(), approval.id)}`"
         ended = e.ApprovalEnded(approval.id, intent.target, "withdrawn", by.person, by.reason[:500])

@@ -31,8 +31,8 @@ def refuse_others(ask: AnyAsk, ticket: Ticket) -> None:
     if holder in ("", ask.intent.person):
         return
     raise RefusalError(
-        f"{holder} has ticket {ticket.id} until {ticket.claimed_until:%Y-%m-%d %H:%M} UTC; ask them to hand it over "
-        f"(hostler ticket hand-over {ticket.id} --reason …), or an operator as shift lead"
+        f"{ask.called(holder)} has ticket {ticket.id} until {ticket.claimed_until:%Y-%m-%d %H:%M} UTC; ask them to "
+        f"hand it over (hostler ticket hand-over {ticket.id} --reason …), or an operator as shift lead"
     )
 
 
@@ -46,7 +46,9 @@ def hand_over(ask: Ask[HandOverTicket]) -> Granted:
             way=by_act(ClaimTicket(), ticket.id, "you claim it"),
         )
     if act.to == ticket.holder(ask.context.now):
-        raise RefusalError(f"{act.to or 'nobody'} has ticket {ticket.id} already; name another person with --to")
+        raise RefusalError(
+            f"{ask.called(act.to) or 'nobody'} has ticket {ticket.id} already; name another person with --to"
+        )
     until = ask.context.now + timedelta(hours=act.hours) if act.to else None
     event = e.TicketHandedOver(ticket.id, ticket.node, person, ticket.claimed_by, act.to, until, ask.intent.reason)
     if until is None:
