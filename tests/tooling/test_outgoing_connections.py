@@ -15,7 +15,7 @@ OPENERS = {
 ROOMS = ("drivers", "server", "app", "runtime", "polling", "journal")
 JUDGED = {
     "runtime/reachable_addresses.py": "the one place",
-    "drivers/target_http.py": "connector(Reach(networks))",
+    "drivers/target_http.py": "connector(ReachableNetworks(networks))",
     "drivers/checked_requests.py": "checked_pools: the reached peer",
     "drivers/netbox/client.py": "checked_pools: the reached peer",
     "drivers/ironic/keystone_tokens.py": "site_requests",
@@ -27,7 +27,7 @@ JUDGED = {
     "drivers/slurm/rest_transport.py": "connector(site)",
     "drivers/infiniband/ufm_client.py": "connector(site)",
     "drivers/kubernetes/kube_api.py": "connector(site)",
-    "server/oidc_provider.py": "connector(Reach(networks)), the issuer by site_session",
+    "server/oidc_provider.py": "connector(ReachableNetworks(networks)), the issuer by site_session",
     "server/standby_proxy.py": "connector(NamedHosts)",
 }
 """Modules that open connections, and by which judgement."""

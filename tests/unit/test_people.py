@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.core.state.people import People, is_same, normal_name, separates
+from hostler.core.state.people import KnownPeople, is_same, normal_name, separates
 
 ISSUER = "https://login.example.org"
 PEOPLE = {
@@ -47,7 +47,7 @@ def test_names_of_two_people(one: str, other: str) -> None:
 
 def test_any_name_of_a_person_is_enough() -> None:
     """Mutant: the first name alone. The provider changed the mail address; the subject says who it is."""
-    people = People({})
+    people = KnownPeople({})
     assert people.is_same(("ann@example.org", f"{ISSUER}#0042"), ("ann.miller@example.org", f"{ISSUER}#0042"))
     assert not people.is_same(("ann@example.org", f"{ISSUER}#0042"), ("ann.miller@example.org", f"{ISSUER}#0043"))
 

@@ -1,8 +1,8 @@
-"""Which addresses may be connected to: public ones, those that are named, and never another way to write ours."""
+"""Addresses that may be connected to: public ones, those that are named, and never another way to write ours."""
 
 import pytest
 
-from hostler.runtime.reachable_addresses import METADATA, Reach, site
+from hostler.runtime.reachable_addresses import METADATA, ReachableNetworks, site
 
 PRIVATE = [
     "127.0.0.1", "127.8.9.1", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
@@ -21,13 +21,13 @@ PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.215.14", "2606:4700:4700::1111", "2a00:1
 @pytest.mark.parametrize("address", PRIVATE)
 def test_what_is_not_public_is_not_reached_unless_it_is_named(address: str) -> None:
     """Mutants: `is_global` alone (as it was): NAT64, 6to4 and Azure's 168.63.129.16 are global to it."""
-    assert not Reach().allows(address)
-    assert not Reach(("10.99.0.0/16", "fd99::/16")).allows(address)
+    assert not ReachableNetworks().allows(address)
+    assert not ReachableNetworks(("10.99.0.0/16", "fd99::/16")).allows(address)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_what_is_public_is_reached(address: str) -> None:
-    assert Reach().allows(address)
+    assert ReachableNetworks().allows(address)
     assert site("https://bmc.example.org").allows(address)
 
 
@@ -56,7 +56,7 @@ def test_a_named_network_is_reached_and_no_metadata_through_it(
     networks: tuple[str, ...], address: str, allowed: bool
 ) -> None:
     """Mutants: a wide network names a cloud's metadata; a translated address needs no word for what it leads to."""
-    assert Reach(networks).allows(address) is allowed
+    assert ReachableNetworks(networks).allows(address) is allowed
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from hostler.ports import RefusedError
-from hostler.runtime.reachable_addresses import Reach, refusal, site
+from hostler.runtime.reachable_addresses import ReachableNetworks, refusal, site
 
 
 def site_requests(url: str) -> requests.Session:
@@ -28,7 +28,7 @@ def site_requests(url: str) -> requests.Session:
 
 
 class _CheckedAdapter(HTTPAdapter):
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: ReachableNetworks) -> None:
         self._reach = reach
         super().__init__()
 
@@ -38,7 +38,7 @@ class _CheckedAdapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = checked_pools(self._reach)
 
 
-def checked_pools(reach: Reach) -> dict[str, type[HTTPConnectionPool]]:
+def checked_pools(reach: ReachableNetworks) -> dict[str, type[HTTPConnectionPool]]:
     """Connections that nothing is sent over before the address that was reached is known to be allowed."""
 
     class Plain(HTTPConnection):
@@ -58,7 +58,9 @@ def checked_pools(reach: Reach) -> dict[str, type[HTTPConnectionPool]]:
     return {"http": PlainPool, "https": TlsPool}
 
 
-def _opened(connection: HTTPConnection, connect: Callable[[], socket.socket], reach: Reach) -> socket.socket:
+def _opened(
+    connection: HTTPConnection, connect: Callable[[], socket.socket], reach: ReachableNetworks
+) -> socket.socket:
     """A connection to the first allowed address that answers; what it has reached is looked at once more."""
     host = connection._dns_host  # noqa: SLF001 - the name that urllib3 resolves; there is no other place for an address
     try:
@@ -79,7 +81,7 @@ def _opened(connection: HTTPConnection, connect: Callable[[], socket.socket], re
         connection._dns_host = host  # noqa: SLF001
 
 
-def _allowed(connection: socket.socket, reach: Reach) -> socket.socket:
+def _allowed(connection: socket.socket, reach: ReachableNetworks) -> socket.socket:
     address = str(connection.getpeername()[0])
     if not reach.allows(address):
         connection.close()

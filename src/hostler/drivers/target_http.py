@@ -20,7 +20,7 @@ from yarl import URL
 from hostler.core.state.durations import duration
 from hostler.drivers.bounded_body import read_body
 from hostler.ports import BusyTargetError, RefusedError, UnreachableError
-from hostler.runtime.reachable_addresses import AddressInfo, AddressRefusedError, Reach, connector, refusal
+from hostler.runtime.reachable_addresses import AddressInfo, AddressRefusedError, ReachableNetworks, connector, refusal
 
 MAX_ANSWER_BYTES = 64 * 1024
 CONNECT_S = 5.0
@@ -63,7 +63,11 @@ async def post(letter: Letter, reach: NetworkLimits) -> HttpAnswer:
     check_literal(host, reach.networks)
     timeout = aiohttp.ClientTimeout(total=reach.timeout_s, sock_connect=CONNECT_S)
     connections = connector(
-        Reach(reach.networks), resolver=CheckedResolver(reach.networks), ssl=trust(reach.ca), limit=1, force_close=True
+        ReachableNetworks(reach.networks),
+        resolver=CheckedResolver(reach.networks),
+        ssl=trust(reach.ca),
+        limit=1,
+        force_close=True,
     )
     jar = aiohttp.DummyCookieJar()
     try:
@@ -206,7 +210,7 @@ def _refusal(named: str) -> RefusedError:
 
 def is_allowed(address: str, networks: Sequence[str]) -> bool:
     """Whether the address is public, or in one of the networks that are named."""
-    return Reach(tuple(networks)).allows(address)
+    return ReachableNetworks(tuple(networks)).allows(address)
 
 
 @lru_cache(maxsize=64)

@@ -49,7 +49,7 @@ _EMBEDDING: dict[Network, Callable[[int], int]] = {
 }
 """Networks of IPv6 that lead to an IPv4 address, and where in the address it stands."""
 _NOT_PUBLIC = tuple(map(ip_network, ("192.88.99.0/24", "fec0::/10", "3fff::/20", "5f00::/16", "2001::/23")))
-"""What some versions of `ipaddress` call global all the same."""
+"""Networks that some versions of `ipaddress` call global all the same."""
 _THIS_NETWORK = ip_network("0.0.0.0/8")
 
 
@@ -57,7 +57,7 @@ class AddressRefusedError(OSError):
     """The address is none that may be connected to; nothing was sent there."""
 
 
-class Reach(Struct, frozen=True):
+class ReachableNetworks(Struct, frozen=True):
     """Addresses that may be connected to: public ones, and those of `networks`.
 
     `private`: networks of the site too, where a file on this host names who is asked: not this host itself, no link, no
@@ -93,9 +93,9 @@ class Reach(Struct, frozen=True):
         return any(found == _literal(name) or (found.is_loopback and _is_localhost(name)) for name in self.named)
 
 
-def site(*urls: str) -> Reach:
+def site(*urls: str) -> ReachableNetworks:
     """The reach of a driver whose addresses a file on this host names."""
-    return Reach(private=True, named=frozenset(host for url in urls if (host := _host(url))))
+    return ReachableNetworks(private=True, named=frozenset(host for url in urls if (host := _host(url))))
 
 
 class NamedHosts:
@@ -110,16 +110,16 @@ class NamedHosts:
         if _literal(host) is not None or _is_localhost(host):
             self._named.add(host)
 
-    def reach(self) -> Reach:
+    def reach(self) -> ReachableNetworks:
         """The reach as it is now."""
-        return Reach(private=True, named=frozenset(self._named))
+        return ReachableNetworks(private=True, named=frozenset(self._named))
 
 
-def connector(reach: Reach | Callable[[], Reach], **options: Any) -> aiohttp.TCPConnector:
+def connector(reach: ReachableNetworks | Callable[[], ReachableNetworks], **options: Any) -> aiohttp.TCPConnector:
     """Connections of a client session, each judged by the address that its socket connects to."""
 
     def judged(info: Any) -> socket.socket:
-        demand_allowed(str(info[4][0]), reach if isinstance(reach, Reach) else reach())
+        demand_allowed(str(info[4][0]), reach if isinstance(reach, ReachableNetworks) else reach())
         return socket.socket(family=info[0], type=info[1], proto=info[2])
 
     return aiohttp.TCPConnector(socket_factory=judged, **options)
@@ -138,7 +138,7 @@ def site_session() -> aiohttp.ClientSession:
     )
 
 
-async def connected(host: str, port: int, reach: Reach) -> socket.socket:
+async def connected(host: str, port: int, reach: ReachableNetworks) -> socket.socket:
     """A socket that is connected to an address of the host that may be reached. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -160,7 +160,7 @@ async def connected(host: str, port: int, reach: Reach) -> socket.socket:
     raise last
 
 
-def demand_allowed(address: str, reach: Reach) -> None:
+def demand_allowed(address: str, reach: ReachableNetworks) -> None:
     """Raises AddressRefusedError for an address that may not be connected to."""
     if not reach.allows(address):
         raise AddressRefusedError(refusal(address))

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hostler.logs.structured import logger
 from hostler.ports import PortError, Secrets
-from hostler.runtime.reachable_addresses import Reach, connector
+from hostler.runtime.reachable_addresses import ReachableNetworks, connector
 from hostler.server.sign_in_settings import SignedIn, SignInSettings
 
 log = logger()
@@ -224,7 +224,7 @@ class OidcProvider:
 async def _elsewhere(networks: tuple[str, ...]) -> AsyncIterator[aiohttp.ClientSession]:
     """A session for addresses that the provider names on other hosts than its own: they are its word alone."""
     jar = aiohttp.DummyCookieJar()
-    async with aiohttp.ClientSession(connector=connector(Reach(networks)), cookie_jar=jar) as session:
+    async with aiohttp.ClientSession(connector=connector(ReachableNetworks(networks)), cookie_jar=jar) as session:
         yield session
 
 

@@ -19,7 +19,7 @@ from hostler.core.state.assets import DPU_BMC, OUTLET
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
-from hostler.core.state.people import People, is_same, separates
+from hostler.core.state.people import KnownPeople, is_same, separates
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
 from hostler.core.state.verbs.nodes import NO_BMC, Rebind
@@ -37,7 +37,7 @@ def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
     """The nodes that the intent would disturb, and why that is not for one person to decide."""
     fleet, reach = ask.context.fleet, ask.context.fleet.policy.reach
     since = ask.context.now - timedelta(seconds=reach.window_s)
-    people, names = People(fleet.policy.people), ask.intent.names
+    people, names = KnownPeople(fleet.policy.people), ask.intent.names
     lately = {n for a in fleet.cell.acts if a.at > since and people.is_same((a.person,), names) for n in a.nodes}
     total = len(lately.union(nodes))
     if nodes and total > reach.nodes:

@@ -9,7 +9,7 @@ from hostler.core.state.cases import DUE_DAY, Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
 from hostler.core.state.onboarding import INSPECTION_FILES_MOST, NOT_BEGUN, REJECTED, OnboardFile, OnboardTick
-from hostler.core.state.people import People
+from hostler.core.state.people import KnownPeople
 from hostler.core.state.verbs.nodes import Certify
 from hostler.core.state.verbs.onboarding import AddItemFile, FailInspection, TickItem
 from hostler.core.state.ways_out import by_act, observed
@@ -105,7 +105,7 @@ def _demand_second_person(ask: Ask[Certify], node: Node) -> None:
     if not fleet.configuration_of(node).policy.inspection.certify_by_second_person:
         return
     ticks = {one.item: one.person for one in (node.inspection or NOT_BEGUN).ticks}
-    people, names = People(fleet.policy.people), ask.intent.names
+    people, names = KnownPeople(fleet.policy.people), ask.intent.names
     own = [n for n, item in enumerate(items_of(fleet, node), 1) if people.is_same((ticks.get(item, ""),), names)]
     if own:
         items = ", ".join(str(number) for number in own[:NAMED_MOST])

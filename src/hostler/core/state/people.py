@@ -64,8 +64,8 @@ def normal_name(name: str) -> str:
     return f"{local.partition('+')[0] or local}{at}{domain.rstrip('.')}" if at else local
 
 
-class People:
-    """Who is who, by the policy's `people`."""
+class KnownPeople:
+    """Persons by their names, as the policy's `people` lists them."""
 
     def __init__(self, listed: Listed) -> None:
         self._listed = {person: tuple(dict.fromkeys(map(normal_name, (person, *n)))) for person, n in listed.items()}
@@ -93,7 +93,7 @@ def _is_local_part(bare: str, mail: str) -> bool:
 
 def is_same(listed: Listed, one: Names | str, other: Names | str) -> bool:
     """Whether two persons, by their names, are one."""
-    return People(listed).is_same(_names(one), _names(other))
+    return KnownPeople(listed).is_same(_names(one), _names(other))
 
 
 def _names(of: Names | str) -> Names:
@@ -102,7 +102,7 @@ def _names(of: Names | str) -> Names:
 
 def separates(before: Listed, after: Listed) -> bool:
     """Whether names that were one person's would be two persons'."""
-    old, new = People(before), People(after)
+    old, new = KnownPeople(before), KnownPeople(after)
     return any(old.is_same((a,), (b,)) and not new.is_same((a,), (b,)) for a, b in _pairs(before, after))
 
 

@@ -19,7 +19,7 @@ from hostler.drivers.netbox.wire import DeviceParts, device_of, expected_node, i
 from hostler.drivers.netbox.wire_power import outlets_at, outlets_of
 from hostler.drivers.target_http import NetworkLimits, trust
 from hostler.ports import RefusedError, UnreachableError
-from hostler.runtime.reachable_addresses import Reach, site
+from hostler.runtime.reachable_addresses import ReachableNetworks, site
 
 DEVICES_MAX = 20_000
 COMPONENTS_MAX = 64 * DEVICES_MAX
@@ -171,7 +171,7 @@ class _BoundedAdapter(HTTPAdapter):
 
     def __init__(self, url: str, limits: NetworkLimits | None = None) -> None:
         self._limits = limits
-        self._reach = site(url) if limits is None else Reach(limits.networks)
+        self._reach = site(url) if limits is None else ReachableNetworks(limits.networks)
         self._timeout_s, self._most = (limits.timeout_s, limits.most_bytes) if limits else (TIMEOUT_S, BODY_MAX)
         super().__init__()
 

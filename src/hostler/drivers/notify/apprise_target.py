@@ -20,7 +20,7 @@ from hostler.drivers.notify import wire
 from hostler.drivers.notify.http_targets import fields_of
 from hostler.drivers.target_http import allowed_addresses, check_literal
 from hostler.ports import Secrets, UnreachableError
-from hostler.runtime.reachable_addresses import AddressRefusedError, Reach, demand_allowed
+from hostler.runtime.reachable_addresses import AddressRefusedError, ReachableNetworks, demand_allowed
 
 SERVICES = frozenset((
     "46elks", "acs", "bark", "barks", "betterstack", "bulksms", "bulkvs", "burstsms", "clickatell", "clicksend",
@@ -69,7 +69,7 @@ class AppriseTarget:
         title, body = wire.mail_text(message, self._cell)
         try:
             async with asyncio.timeout(route.timeout_s + GRACE_S):
-                with _within(Reach(route.networks)):
+                with _within(ReachableNetworks(route.networks)):
                     taken = await sender.async_notify(
                         body=body, title=title, notify_type=_kind(message), body_format="text"
                     )
@@ -154,7 +154,7 @@ async def _check_way(service: Any, route: Route) -> None:
     allowed_addresses(_named(service), found, route.networks)
 
 
-_REACH: ContextVar[Reach | None] = ContextVar("apprise_reach", default=None)
+_REACH: ContextVar[ReachableNetworks | None] = ContextVar("apprise_reach", default=None)
 """Addresses that the library may connect to in this context; it takes the context along to its threads."""
 
 
@@ -181,7 +181,7 @@ def _judged(event: str, args: tuple[Any, ...]) -> None:
 
 
 @contextmanager
-def _within(reach: Reach) -> Iterator[None]:
+def _within(reach: ReachableNetworks) -> Iterator[None]:
     """Judge what is connected to in this context, and in threads that it is taken along to."""
     _judge_connections()
     before = _REACH.set(reach)
