@@ -62,7 +62,7 @@ def read_verdict(code: int, said: str) -> CheckOutcome:
     except ValueError as error:
         return CheckOutcome(Verdict.inconclusive, clean(f"its answer cannot be unpacked: {error}"))
     if code not in _EXITS:
-        return CheckOutcome(Verdict.inconclusive, clean(f"it ended with {code}: {text}"))
+        return CheckOutcome(Verdict.inconclusive, clean(f"it ended with {code}: {_in_words(text)}"))
     if text.startswith("{"):
         return _of_lines(text, code)
     sentence = text.partition("|")[0].partition("\n")[0].strip()
@@ -70,6 +70,17 @@ def read_verdict(code: int, said: str) -> CheckOutcome:
     if why and (code == 0 or not sentence):
         return CheckOutcome(Verdict.inconclusive, clean(f"it ended with {code} and {why}"))
     return CheckOutcome(_EXITS[code], clean(sentence))
+
+
+def _in_words(text: str) -> str:
+    """The message without secrets; of JSON its details, as a secret within escapes is not found for certain."""
+    if not text.startswith("{"):
+        return redact(text)
+    try:
+        lines = [msgspec.json.decode(line, type=_VerdictLine) for line in text.splitlines()[:MAX_LINES] if line.strip()]
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return "an answer that cannot be read"
+    return "; ".join(redact(line.detail) for line in lines)
 
 
 def _no_sentence(text: str) -> str:
@@ -105,7 +116,7 @@ def _of_lines(text: str, code: int) -> CheckOutcome:
     for line in lines:
         try:
             one = msgspec.json.decode(line, type=_VerdictLine)
-            answers.append((Verdict(one.verdict), ": ".join(part for part in (one.part, one.detail) if part)))
+            answers.append((Verdict(one.verdict), ": ".join(part for part in (one.part, redact(one.detail)) if part)))
             readings |= _readings(one) | _bits(one)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             return CheckOutcome(Verdict.inconclusive, clean(f"its answer cannot be read: {error}"))

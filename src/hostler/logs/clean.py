@@ -52,7 +52,18 @@ def _value(name: str, value: object) -> object:
         return value
     if is_secret(name, text := str(value)):
         return HIDDEN
+    if isinstance(value, dict | list | tuple):  # before they are one text: quotes within quotes are doubled there
+        return without_secrets(str(_inside(value)))
     return value if isinstance(value, int | float) else without_secrets(text)
+
+
+def _inside(value: object) -> object:
+    """A value within another, without secrets."""
+    if isinstance(value, dict):
+        return {name: HIDDEN if is_secret(str(name), str(one)) else _inside(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_inside(one) for one in value]
+    return redact(value[:READ_MAX]) if isinstance(value, str) else value
 
 
 def as_json(facts: Mapping[str, object], traceback: str = "") -> str:

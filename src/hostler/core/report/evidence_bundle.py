@@ -208,7 +208,7 @@ def _log(logs: Iterable[Observation]) -> Iterator[str]:
     for seen in logs:
         at = f"{seen.received:%Y-%m-%d %H:%M:%S}" if seen.received else ""
         again = f" ({seen.count} times)" if seen.count > 1 else ""
-        yield f"{at} {seen.source}: {' '.join(seen.text.split())}{again}"
+        yield f"{at} {seen.source}: {' '.join(redact(seen.text).split())}{again}"
 
 
 def _parts(known: Known) -> list[dict[str, str]]:
