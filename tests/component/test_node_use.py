@@ -196,6 +196,7 @@ stages:
 IN_A_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--")
 
 
+@pytest.mark.nightly("a real suite computes, and is timed against a person who comes")
 @pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("unshare") is None,
     reason="a process of another user needs root, and util-linux's unshare a world without this machine's own people",
