@@ -71,3 +71,24 @@ def test_a_loop_that_ends_while_a_command_starts_ends(turns: int) -> None:
 async def test_what_cannot_be_started_says_why() -> None:
     with pytest.raises(FileNotFoundError):
         await bounded_process.run(("/no/such/command",), {}, 5.0, 100)
+
+
+@pytest.mark.filterwarnings("error")
+async def test_one_that_does_not_end_when_it_is_killed_is_reaped_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: nobody asks for it again, and it stays a zombie as long as the process lives."""
+
+    async def never(_: object) -> int:
+        await asyncio.sleep(600)
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bounded_process, "_end_of", never)
+        patch.setattr(bounded_process, "REAP_S", 0.0)
+        late = await bounded_process.run(("/bin/sleep", "600"), {}, 0.01, 100)
+    assert late.code is None
+    (child,) = bounded_process._killed  # noqa: SLF001 - nothing else shows it
+    while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        await asyncio.sleep(0.01)
+    assert (await bounded_process.run(("/bin/true",), {}, 30.0, 100)).code == 0
+    assert bounded_process._killed == []  # noqa: SLF001
+    assert not Path(f"/proc/{child.pid}").exists()

@@ -23,6 +23,8 @@ MAX_ERRORS = 64 * 1024
 """Bytes of standard error that are kept."""
 CHUNK = 1 << 20
 Child = subprocess.Popen[bytes]
+_killed: list[Child] = []
+"""Killed, and not gone when nobody waited any longer; looked at again when the next one is started."""
 
 
 class Ended(Struct, frozen=True):
@@ -64,6 +66,7 @@ async def run_into(  # noqa: PLR0913 - those of `run`, and who takes what it wri
 ) -> Ended:
     """Run it as `run` does, and hand on the first `most` bytes of what it writes as they come; none are kept."""
     errors = bytearray()
+    _killed[:] = [one for one in _killed if one.poll() is None]
 
     async def note(piece: bytes) -> None:
         errors.extend(piece)
@@ -84,6 +87,7 @@ async def run_into(  # noqa: PLR0913 - those of `run`, and who takes what it wri
             code, cut = None, False
         finally:
             if child.poll() is None:
+                _killed.append(child)
                 await _kill(child)
     return Ended(code, b"", " ".join(errors.decode(errors="replace").split()), cut)
 
