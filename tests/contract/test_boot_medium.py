@@ -171,7 +171,7 @@ async def test_a_bmc_that_keeps_an_address_is_given_no_medium(tmp_path: Path) ->
 
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_where_no_drive_takes_it_the_boot_is_by_mac_or_refused(tmp_path: Path, *, allowed: bool) -> None:
-    """Mutants: the machine is powered on all the same; the refusal tells the secret."""
+    """Mutants: the machine is powered on all the same; the refusal tells the secret; it leads to triage."""
     async with a_world(tmp_path, mac_only=str(allowed).lower()) as world:
         world.driver.has_drive = False
         if allowed:
@@ -179,7 +179,9 @@ async def test_where_no_drive_takes_it_the_boot_is_by_mac_or_refused(tmp_path: P
             assert world.driver.given["n1"] == ""
         else:
             await world.enter()
-            await world.until(lambda n: n.phase is Phase.triage)
+            node = await world.until(lambda _: world.told("ticket_opened"))
+            assert node.phase is not Phase.triage, "refused, it has touched nothing; it is tried again, and a person told"
+            assert [one.ticket.kind for one in world.told("ticket_opened")] == ["refused"]
             assert not world.driver.on
         said = " ".join(event.detail for event in world.told("operation_finished"))
         assert "no virtual drive takes" in said
