@@ -180,7 +180,7 @@ async def test_where_no_drive_takes_it_the_boot_is_by_mac_or_refused(tmp_path: P
         else:
             await world.enter()
             node = await world.until(lambda _: world.told("ticket_opened"))
-            assert node.phase is not Phase.triage, "refused, it has touched nothing; it is tried again, and a person told"
+            assert node.phase is not Phase.triage, "refused, it has touched nothing"
             assert [one.ticket.kind for one in world.told("ticket_opened")] == ["refused"]
             assert not world.driver.on
         said = " ".join(event.detail for event in world.told("operation_finished"))

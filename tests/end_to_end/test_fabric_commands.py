@@ -31,6 +31,7 @@ COMMON = frozenset(
         "--dry-run",
         "--key",
         "--wait",
+        "--wait-s",
         "--insecure-plain-http",
     ]
 )

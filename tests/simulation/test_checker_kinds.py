@@ -27,10 +27,10 @@ PORTS = {"reset_port"}
     [
         (HARDWARE, lambda row: row.touches, OF_ASSETS | PORTS),
         (ONCE, lambda row: not row.repeatable, OF_ASSETS),
-        (EMPTIED, lambda row: "drained" in row.needs, {"stop_kubelet"}),
+        (EMPTIED, lambda row: "drained" in row.needs, OF_ASSETS | {"stop_kubelet"}),
         (ACTING, lambda row: row.touches and row.disrupts, OF_ASSETS),
         (ENDING, lambda row: row.disrupts, OF_ASSETS | PORTS),
-        (POWER, lambda row: "power" in row.needs, OF_BMC),
+        (POWER, lambda row: "power" in row.needs, OF_ASSETS | OF_BMC),
     ],
     ids=["HARDWARE", "ONCE", "EMPTIED", "ACTING", "ENDING", "POWER"],
 )

@@ -185,7 +185,7 @@ def test_what_may_land_late_settles_before_its_node_returns() -> None:
     Of pulled cords nothing is sent: their ticket calls them off, and a plan that fails leaves the node to a person.
     """
     for row in OPERATIONS.values():
-        assert row.port in ("bmc", "provisioner", "agent", "scheduler", "fabric", "present")
+        assert row.port in ("bmc", "provisioner", "agent", "scheduler", "fabric", "provider", "present")
         may_land_late = (row.disrupts and row.kind != "unplug") or row.kind in ("power_on", "reset_bmc")
         if row.port in ("bmc", "agent") and may_land_late:
             assert row.settle_s > 0, row.kind

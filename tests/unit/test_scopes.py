@@ -39,6 +39,7 @@ READS = {
     "core/intents/named_targets.py": "names that an intent gives, as a person wrote them",
     "core/intents/fabrics.py": "a network's name, as a person wrote it",
     "core/intents/registration.py": "domains of a document",
+    "core/planning/yielded_places.py": "a place of a budget, as the fleet's index has it",
     "controller/rack_turns.py": "the agenda's entry of a rack",
     "runtime/notice_places.py": "what a ticket or a plan is about",
     "server/routes/listings.py": "what a ticket is about",

@@ -75,6 +75,8 @@ ONCE = (
     "outlet_cycle",
     "unplug",
     "reset_bmc",
+    "replace_machine",
+    "inject_fault",
 )
 """Operations that may not take place twice, however often anybody asks."""
 
