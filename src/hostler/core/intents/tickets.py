@@ -28,7 +28,8 @@ def consent(ask: Ask[ConsentToEviction]) -> Granted:
     node = context.fleet.nodes[ticket.node]
     pool = context.fleet.pool_of(node)
     if intent.bounds.tenant and pool is not None and pool.owner and intent.person not in (pool.owner, ticket.owner):
-        raise RefusalError(f"the owner of pool {pool.name} or an operator has to consent")
+        contact = pool.owner if ticket.owner == pool.owner else ask.called(ticket.owner)  # the customer's own contact
+        raise RefusalError(f"{contact} or an operator has to consent")
     running = context.live.workloads(node)
     if running is None:
         raise RefusalError(f"what runs on {node.id} is unknown: its scheduler is silent; try again when it answers")
