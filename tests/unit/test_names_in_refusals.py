@@ -1,6 +1,7 @@
 """A tenant reads no operator's name in an answer: every refusal that names a person asks who reads it."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,24 +18,36 @@ from tests.kit import Drive, a_node, configuration, intent_of, pool_document
 ROOM = Path(hostler.core.intents.__file__).parent
 OF_PERSONS = frozenset({"person", "owner", "by", "claimed_by", "done_by", "laid_by", "approved_by", "asked_by"})
 HOLDERS = frozenset({"holder", "person", "owner"})
+OWN = frozenset({"ask.intent.person"})
+"""The one who asks."""
 NODES = {"expected_nodes.py", "entered_addresses.py"}
 """In these a holder is a node that holds an address or a serial number."""
 
 
+RECORDED = {
+    "manual_tests.py test.owner",
+    "nodes.py intent.person",
+    "onboarding.py person",
+    "standing_requests.py by.person",
+    "tickets.py intent.person",
+}
+"""Texts that are recorded, or told to operators alone: who reads them is judged where they are shown."""
+
+
 def _named_persons(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Persons in the f-strings of refusals, but for those that go through `called`."""
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "RefusalError":
-            for text in ast.walk(call):
-                if isinstance(text, ast.FormattedValue):
-                    yield from _persons_of(text.value)
+    """Persons in texts, but for those that go through `called`: a refusal may be put together before it is raised."""
+    for text in ast.walk(tree):
+        if isinstance(text, ast.FormattedValue):
+            yield from _persons_of(text.value)
 
 
 def _persons_of(value: ast.expr) -> Iterator[tuple[int, str]]:
     if isinstance(value, ast.Call) and "called" in (getattr(value.func, "attr", ""), getattr(value.func, "id", "")):
         return
+    if ast.unparse(value) in OWN:
+        return
     if isinstance(value, ast.Attribute) and value.attr in OF_PERSONS:
-        yield value.lineno, value.attr
+        yield value.lineno, ast.unparse(value)
     elif isinstance(value, ast.Name) and value.id in HOLDERS:
         yield value.lineno, value.id
     for one in ast.iter_child_nodes(value):
@@ -50,12 +63,12 @@ def test_every_refusal_that_names_a_person_asks_who_reads_it() -> None:
         if path.name not in NODES
         for line, name in _named_persons(ast.parse(path.read_text()))
     }
-    assert not found
+    assert {re.sub(r":\d+", "", one) for one in found} == RECORDED, found
 
 
 def test_the_search_finds_what_it_looks_for() -> None:
     bad = 'raise RefusalError(f"{holder} has {ticket.claimed_by or 1}, {ask.called(light.by)} not")'
-    assert [name for _, name in _named_persons(ast.parse(bad))] == ["holder", "claimed_by"]
+    assert [name for _, name in _named_persons(ast.parse(bad))] == ["holder", "ticket.claimed_by"]
 
 
 @pytest.mark.parametrize(

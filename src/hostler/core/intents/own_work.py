@@ -30,9 +30,9 @@ def _first(ask: AnyAsk, node: Node) -> str:
     if free is not None:
         return f"claim it first (hostler ticket claim {free.id} --reason …)"
     if found:
-        holder = ask.called(found[0].holder(ask.context.now))
+        holder = found[0].holder(ask.context.now)
         how = f"hostler ticket hand-over {found[0].id} --reason …"
-        return f"ask {holder} to hand it over first ({how}), or ask an operator"
+        return f"ask {ask.called(holder)} to hand it over first ({how}), or ask an operator"
     return (
         f"no ticket is open about it; begin work at the machine, which has it switched off "
         f"(hostler node start-work {node.id} --serial SERIAL --prepare --reason …), or ask an operator"
