@@ -47,7 +47,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class StandsStillError(Exception):
-    """Nothing moves any more: which nodes wait, and for what."""
+    """Raised where nothing moves any more: it names the nodes that wait, and for what."""
 
 
 class Used(Struct):
@@ -158,7 +158,7 @@ class Cell(Struct):
 
 
 def _standing(row: dict[str, Any]) -> str:
-    """Where a node stands, and what it waits for."""
+    """The place where a node stands, and what it waits for."""
     does = f"{row['plan']} at {row['step']}" if row["plan"] else "no plan"
     stands = [row["phase"], *(["cordoned"] if row["cordoned"] else []), *row["conditions"], does]
     waits = f"waits since {row['waiting_since']}: {row['waiting']}" if row["waiting"] else "waits for nothing"
@@ -199,7 +199,7 @@ class World(Struct):
         began, wanted = time.monotonic(), frozenset(names)
 
         async def left() -> set[str]:
-            return wanted & await self._unsettled()
+            return set(wanted) & await self._unsettled()
 
         await reached(self.cell, "nodes that come into production", left, patience_s, pause_s=SETTLING_S)
         took_s = time.monotonic() - began

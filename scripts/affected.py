@@ -23,7 +23,7 @@ ROOTS = {"src": "hostler", "packages/checks": "hostler_checks", "": ""}
 """Folder of the tree → the package that begins in it; "" for the folders that are packages themselves."""
 PACKAGES = ("hostler", "hostler_checks", "tests", "bench", "scripts")
 STARTED = ("hostler.cli.", "hostler.app.", "hostler.agent.main")
-"""What a process of Hostler's may import: commands are found by their names, so no import shows them."""
+"""Modules that a process of Hostler's may import: commands are found by their names, so no import shows them."""
 STARTS = re.compile(r"\bHOSTLER\b|bin/hostler|\"-m\", \"hostler")
 """In a test's source: it starts Hostler, and may so run any command."""
 NAMES_IT = "tests.end_to_end.processes"
@@ -73,7 +73,7 @@ def affected(paths: Iterable[str]) -> list[str]:
 
 
 def imports() -> grimp.ImportGraph:
-    """Who imports what, in all packages; one that starts a process imports the command line, or its bench."""
+    """Read who imports what, in all packages; one that starts a process imports the command line, or its bench."""
     sys.path[:0] = [str(HOUSE / root) for root in ROOTS if str(HOUSE / root) not in sys.path]
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     command = [name for name in graph.modules if name.startswith(STARTED)]

@@ -104,7 +104,7 @@ def _own() -> dict[str, str]:
 
 
 def counts(log: Path) -> str:
-    """What the output's last line with numbers of tests or violations counted, "" where it has none."""
+    """Counts of the output's last line with numbers of tests or violations, "" where it has none."""
     for line in reversed(_last_lines(log, 400)):
         if found := COUNTED.findall(line):
             return ", ".join(found)

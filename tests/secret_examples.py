@@ -127,7 +127,7 @@ SECRETS: tuple[str, ...] = (
 )
 
 FORBIDDEN = (S, S.lower(), B64[16:40], "0123456789abcdef0123456789abcdef")
-"""What none of these lines may show."""
+"""Texts that none of these lines may show."""
 
 HARMLESS: tuple[str, ...] = (
     # kernel

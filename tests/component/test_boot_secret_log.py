@@ -2,6 +2,7 @@
 
 import io
 import logging
+from typing import Any
 
 from aiohttp.test_utils import TestClient, TestServer
 
@@ -25,13 +26,14 @@ class DownRequests:
 
 async def test_a_request_that_cannot_be_answered_leaves_its_route_and_not_its_secret() -> None:
     """Mutant: the line tells `path=request.path`, as it did."""
+    requests: Any = DownRequests()
     secret, stream = secret_of(b"k" * 32, "n1", "p1", DOOR), io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(structured.formatter(json=True))
     house = logging.getLogger("hostler")
     house.addHandler(handler)
     try:
-        async with TestClient(TestServer(create_boot_app(DownRequests()))) as client:
+        async with TestClient(TestServer(create_boot_app(requests))) as client:
             for last in ("script", "ci/user-data"):
                 assert (await client.get(f"/n/n1/{secret}/{last}")).status == 503
     finally:

@@ -4,8 +4,10 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 
 from hostler.app.child_process import run_module
 from hostler.runtime import bounded_process
@@ -60,8 +62,9 @@ async def test_a_command_that_is_cancelled_while_it_starts_ends(
     assert running(mark) == []
 
 
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("turns", EARLY)
-def test_a_loop_that_ends_while_a_command_starts_ends(turns: int) -> None:
+def test_a_loop_that_ends_while_a_command_starts_ends(run: Callable[[Any], None], turns: int) -> None:
     """All tasks are cancelled at once then, the start too."""
     mark = f"hostler-end-{os.getpid()}-{turns}"
 
@@ -72,7 +75,7 @@ def test_a_loop_that_ends_while_a_command_starts_ends(turns: int) -> None:
             await asyncio.sleep(0)
         assert not task.done()
 
-    asyncio.run(main())
+    run(main())
     assert running(mark) == []
 
 
@@ -100,3 +103,18 @@ async def test_one_that_does_not_end_when_it_is_killed_is_reaped_by_the_next(mon
     assert (await bounded_process.run(("/bin/true",), {}, 30.0, 100)).code == 0
     assert bounded_process._killed == []  # noqa: SLF001
     assert state_of(child.pid) == ""
+
+
+def test_a_server_s_own_event_loop_runs_commands_side_by_side() -> None:
+    """Each ends with all that it wrote. Mutant: a pipe is closed under libuv, which aborts the process."""
+
+    async def main() -> list[bytes]:
+        words = ("/bin/sh", "-c", "cat; echo told >&2")
+        asked = (bounded_process.run(words, {}, 30.0, 10, given=f"{number}".encode()) for number in range(40))
+        ended = await asyncio.gather(*asked)
+        assert {(one.code, one.errors) for one in ended} == {(0, "told")}
+        late = await asyncio.gather(*(bounded_process.run(("/bin/sleep", "600"), {}, 0.05, 10) for _ in range(5)))
+        assert [one.code for one in late] == [None] * 5
+        return [one.output for one in ended]
+
+    assert uvloop.run(main()) == [f"{number}".encode() for number in range(40)]

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostler.logs import plain, structured
-from hostler.logs.clean import FACTS_MAX, HIDDEN, TRACEBACK_MAX, VALUE_MAX, Form, as_text, cleaned, wants_json
+from hostler.logs.clean import FACTS_MAX, TRACEBACK_MAX, VALUE_MAX, Form, as_text, cleaned, wants_json
+from hostler.logs.secret_patterns import HIDDEN
 from hostler.logs.structured import bound, logger
 
 log = logger()

@@ -44,7 +44,7 @@ async def unschedulable(admin: Admin) -> bool:
 
 
 async def answered(admin: Admin) -> str:
-    """What the request on the Node was answered, once it is."""
+    """The answer to the request on the Node, once it is given."""
     async with asyncio.timeout(PATIENCE_S):
         while REQUEST in (notes := (await admin.get(f"/api/v1/nodes/{BOX}"))["metadata"]["annotations"]):  # noqa: ASYNC110
             await asyncio.sleep(0.1)

@@ -73,7 +73,7 @@ class MachineBox(Box):
         await super().boot()
 
     async def pull_cords(self) -> None:
-        """Nothing of it has power any more."""
+        """Take all power from it."""
         self.machine.power, self.machine.booted = "Off", False
         await self.stop_agent()
         self.faults.add(RequestFaultRule(drop="before", times=0))
@@ -102,7 +102,7 @@ class DeadEndError(AssertionError):
 
 
 class Person:
-    """Somebody at a terminal: each line goes through the installed command, and what it prints is kept."""
+    """A person at a terminal: each line goes through the installed command, and what it prints is kept."""
 
     def __init__(self, served: Served, token: Path, other: Path) -> None:
         self.printed = ""
@@ -144,7 +144,7 @@ class Person:
         return seen["node"]
 
     async def shown(self, name: str) -> str:
-        """What tells a person what to do about the node: the last answer, the node's page, its tickets."""
+        """All that tells a person what to do about the node: the last answer, the node's page, its tickets."""
         last = self.printed
         await self.run("node", "get", name)
         page = self.printed

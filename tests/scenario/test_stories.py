@@ -443,7 +443,7 @@ def test_adopting_a_fleet_touches_nothing_until_its_mode_is_act() -> None:
     assert drive.plans() == []
     assert "pool train is in mode observe for power_cycle" in waits_for(drive, "a")
     assert "an adopted spare is in mode observe" in waits_for(drive, "s")
-    drive.ask("mode", "pool:train", mode="act", remedy="reboot")
+    drive.ask("mode", "pool:train", mode="act", remedy="gpu_reset")
     drive.wait(minutes=1)
     assert drive.sent == []
     drive.ask("mode", "pool:train", mode="act")

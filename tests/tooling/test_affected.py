@@ -1,4 +1,4 @@
-"""What a change may break is chosen by imports: never too little, and not everything."""
+"""Tests that a change may break are chosen by imports: never too little, and not everything."""
 
 from pathlib import Path
 

@@ -25,13 +25,14 @@ A1, A2 = (f"https://pdu-l#/redfish/v1/PowerEquipment/RackPDUs/1/Outlets/{name}" 
 FILE, NETBOX = FieldOwner.file, FieldOwner.netbox
 
 
-def owned(**owners: str) -> Drive:
-    """A cell whose configuration names these owners, with one registered node, n1."""
+def owned(at: str = "", **owners: str) -> Drive:
+    """A cell whose configuration names these owners, with one registered node, n1, whose BMC is `at`."""
     rules = AdmissionRules({field: FieldOwner(name) for field, name in owners.items()})
     drive = Drive(replace(CONFIG, admission=rules))
     drive.step(FellowsSeen((Fellow("test", Release().reads),)))
     drive.script("power_on", "failed")
     spec = {"id": "n1", "sku": "h100", "serial": "SN-1", "macs": ["52:54:00:00:00:01"], "rack": "r1", "u": 3}
+    spec |= {"bmc": at} if at else {}
     assert drive.ask("register", "fleet", nodes=json.dumps([spec])).granted
     return drive
 
@@ -253,7 +254,7 @@ def test_their_owner_decides_the_outlets_and_dpus_of_a_node(owner: str, changes:
 
 def test_they_stay_while_something_is_under_way_through_a_bmc() -> None:
     """Mutant: the outlets that an operation under way cycles are exchanged under it."""
-    drive = owned(outlets="file", dpu_bmcs="file", bmc="file")
+    drive = owned("https://10.0.0.9", outlets="file", dpu_bmcs="file", bmc="file")
     entry = one(bmc="https://10.0.0.1", outlets=(A1,), dpu_bmcs=("https://dpu-1",))
     assert drive.node("n1").operation is not None
     plan = planned(drive, entry)

@@ -86,7 +86,7 @@ def test_the_thread_that_renews_keeps_no_process_alive(held: Callable[[SlowJourn
 
 @pytest.mark.parametrize("raises", [None, FencedError("another epoch")], ids=["renewed", "fenced"])
 def test_a_loop_that_is_closed_ends_the_thread_without_a_word(raises: Exception | None) -> None:
-    """Its process ends. Mutant: the thread dies of what the closed loop raises, which pytest reports as a failure."""
+    """The process ends. Mutant: the thread dies of what the closed loop raises, which pytest reports as a failure."""
     loop = asyncio.new_event_loop()
     journal = SlowJournal(raises=raises)
     journal.answering = loop.close

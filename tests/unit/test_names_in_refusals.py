@@ -92,7 +92,7 @@ def as_tenant(drive: Drive, verb: str, target: str, **args: str) -> Reply:
 
 
 def test_a_tenant_reads_that_it_was_an_operator() -> None:
-    """What an operator cordoned stands in the way; who that was is not the customer's. Mutant: the owner is named."""
+    """An operator's cordon stands in the way; who that was is not the customer's. Mutant: the owner is named."""
     drive = a_cell()
     assert drive.ask("cordon", "a", person="pat@operators.example").granted
     reply = as_tenant(drive, "uncordon", "a")

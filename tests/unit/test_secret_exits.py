@@ -99,7 +99,7 @@ def of_ticket(line: str) -> str:
 
 
 def of_record(line: str) -> str:
-    """What is recorded, which exports, archives, the API and its stream read, as a controller's step makes it."""
+    """Records, which exports, archives, the API and its stream read, as a controller's step makes it."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a", pool="train")])
     told: list[object] = []
     drive.checks.append(lambda _drive, ready: told.append(ready.batch))
@@ -123,7 +123,7 @@ def of_job(line: str) -> str:
 
 
 def of_agent(line: str, folder: Path) -> str:
-    """What lies on a node's disk, and leaves it."""
+    """Observations on a node's disk, as they leave it."""
     spool = Spool(folder, "b", lambda: 1.0, lambda: "id")
     spool.append([LocalObservation("kernel_log", 1.0, text=line, facts={"said": line})])
     told = msgspec.json.encode(spool.pending(10, 2**20)).decode()

@@ -334,6 +334,6 @@ def _observation(row: SpoolRow) -> LocalObservation:
 
 
 def _without_secrets(seen: LocalObservation) -> LocalObservation:
-    """What may lie on this disk and leave this node: the controller looks again, as an older agent does not."""
+    """The observation as it may leave this node: the controller looks again, as an older agent does not."""
     text, facts = redact(seen.text), redact_facts(seen.facts)
     return seen if text == seen.text and facts is seen.facts else replace(seen, text=text, facts=facts)

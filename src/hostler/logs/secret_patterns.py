@@ -40,7 +40,7 @@ _SIGNS = (
     *("gloas-", "xox", "xapp-", "akia", "asia", "abia", "acca", "aiza", "ya29.", "eyj", "sk-", "sk_live_", "sk_test_"),
     *("rk_live_", "rk_test_", "nvapi-", "hvs.", "hvb.", "npm_", "pypi-", "dckr_pat_", "whsec_", "sg.", "dop_v1_"),
 )
-"""One of these, in lower case, is in each text that the rules below are for; but for join tokens and lone base64."""
+"""Signs, in lower case, one in each text that the rules below are for; but for join tokens and lone base64."""
 _SELDOM = "zjqx/wky_vbh-gpfmu.dclsntroiae:1234567890"
 """Letters of the signs, the seldom ones of a kernel's log first."""
 
@@ -283,7 +283,7 @@ def _is_no_name(text: str, start: int, name: str, found: re.Match[str]) -> bool:
 
 
 def _value(text: str, start: int, name: str, found: re.Match[str]) -> tuple[_Span, int]:
-    """What is inside of the value behind a separator, and where it ends."""
+    """The inside of the value behind a separator, and its end."""
     at = found.end()
     if found["sets"] is None or _QUOTE.match(text, at) is not None:
         return _word(text, at)
@@ -319,7 +319,7 @@ def _of_document(text: str, at: int, indent: int) -> tuple[_Span, int]:
 
 
 def _word(text: str, at: int) -> tuple[_Span, int]:
-    """What is inside of a value, quoted or not, and where the value ends."""
+    """The inside of a value, quoted or not, and the value's end."""
     if text.startswith(HIDDEN, at):
         return (at, at + len(HIDDEN)), at + len(HIDDEN)
     opened = _QUOTE.match(text, at)
@@ -358,7 +358,7 @@ def _bare_end(text: str, at: int) -> int:
 
 
 def _closing(text: str, begin: int, quote: str, slashes: int) -> int:
-    """Where the quote is that closes one opened behind so many backslashes; -1 where the text ends before it."""
+    """Place of the quote that closes one opened behind so many backslashes; -1 where the text ends before it."""
     at = begin
     while (close := text.find(quote, at)) >= 0:
         if _is_closed_by(_slashes(text, close, at), slashes.bit_length()):
@@ -460,7 +460,7 @@ def _tail_of_pem(text: str, least: int, end: re.Match[str]) -> Iterator[_Span]:
 
 
 def _end_of_cut_pem(text: str, at: int, limit: int) -> int:
-    """Where a block without an end ends: at the first line without base64."""
+    """End of a block without an end: the first line without base64."""
     stop = at
     while at <= limit:
         found = _BREAK.search(text, at, limit)

@@ -94,12 +94,19 @@ async def run_into(  # noqa: PLR0913 - those of `run`, and who takes what it wri
 
 @asynccontextmanager
 async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
-    """A pipe's end to read from, and its other end; both are closed in the end."""
+    """A pipe's end to read from, and its other end; both are closed in the end.
+
+    The transport alone closes the end that it reads from: libuv aborts the process for a file that is closed under it.
+    """
     reads, writes = (os.fdopen(one, mode, 0) for one, mode in zip(os.pipe(), ("rb", "wb"), strict=True))
-    with reads, writes:
+    with writes:
         stream = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), reads)
+        try:
+            transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), reads)
+        except BaseException:
+            reads.close()
+            raise
         try:
             yield stream, writes
         finally:
@@ -108,7 +115,7 @@ async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, IO[bytes]]]:
 
 @contextlib.contextmanager
 def _input(given: bytes) -> Iterator[IO[bytes] | int]:
-    """What the command reads: a file without a name, so that nobody has to hand it on; none where nothing is given."""
+    """The command's input: a file without a name, so that nobody has to hand it on; none where nothing is given."""
     if not given:
         yield subprocess.DEVNULL
         return
@@ -119,17 +126,22 @@ def _input(given: bytes) -> Iterator[IO[bytes] | int]:
 
 
 async def _end_of(child: Child) -> int:
-    """Its exit status, once it has ended."""
+    """Wait for the end of the child; its exit status."""
     loop = asyncio.get_running_loop()
     gone: asyncio.Future[None] = loop.create_future()
     watched = os.pidfd_open(child.pid)
-    loop.add_reader(watched, lambda: gone.done() or gone.set_result(None))
+    loop.add_reader(watched, _end, gone)
     try:
         await gone
     finally:
         loop.remove_reader(watched)
         os.close(watched)
     return child.wait()
+
+
+def _end(gone: asyncio.Future[None]) -> None:
+    if not gone.done():
+        gone.set_result(None)
 
 
 async def _kill(child: Child) -> None:

@@ -108,7 +108,8 @@ class OidcProvider:
                 "; have it send the claim, or name people by another one (name_claim in oidc.json)"
             )
         name = said.get(self._settings.name_claim) or subject
-        mails = (mail,) if verified and mail != name and _is_line(mail, MAIL_MOST) else ()
+        others = isinstance(mail, str) and mail != name and _is_line(mail, MAIL_MOST)
+        mails = (mail,) if verified and others else ()
         groups = said.get(self._settings.groups_claim, [])
         groups = [groups] if isinstance(groups, str) else groups
         if not isinstance(name, str) or not isinstance(groups, list) or len(groups) > GROUPS_MOST:

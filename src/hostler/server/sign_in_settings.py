@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.state.input_problems import InvalidInputError, Problem, WrongEntry
 from hostler.server.tokens import Grant, InvalidGrantError, Role, check_grant
@@ -73,8 +74,8 @@ class SignInSettings(Struct, frozen=True, forbid_unknown_fields=True):
         found = next((one for one in self.grants if one.group in who.groups), None)
         if found is None:
             return None
-        bounds = {"site": found.site, "pool": found.pool, "tenant": found.tenant}
-        return Grant(who.name, found.role, **bounds, known_as=who.known_as)
+        reach = Grant(who.name, found.role, site=found.site, pool=found.pool, tenant=found.tenant)
+        return replace(reach, known_as=who.known_as)
 
 
 def read_sign_in(data: Path) -> SignInSettings | None:

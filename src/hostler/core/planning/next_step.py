@@ -97,7 +97,6 @@ def _in_phase(context: DecisionContext, node: Node) -> Answer:
 
 
 def _bring_up(context: DecisionContext, node: Node, recipe: Recipe) -> Answer:
-    found = blockers(context, DisruptionRequest(recipe.name, ActClass.bring_up, (node,)))
-    if found:
+    if found := blockers(context, DisruptionRequest(recipe.name, ActClass.bring_up, (node,))):
         return Wait(recipe.name, found, until=None)
     return Act((record(context, node, recipe, Frame(ActClass.bring_up)),))

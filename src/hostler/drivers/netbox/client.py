@@ -177,8 +177,9 @@ class _BoundedAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make the connections, to allowed addresses alone, with the route's authorities where there are limits."""
-        trusted = {} if self._limits is None else {"ssl_context": trust(self._limits.ca)}
-        super().init_poolmanager(*args, **options, **trusted)
+        if self._limits is not None:
+            options["ssl_context"] = trust(self._limits.ca)
+        super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = checked_pools(self._reach)
 
     def cert_verify(self, *args: Any) -> None:
