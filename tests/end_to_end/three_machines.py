@@ -144,7 +144,7 @@ class Person:
         return seen["node"]
 
     async def shown(self, name: str) -> str:
-        """All that tells a person what to do about the node: the last answer, the node's page, its tickets."""
+        """Texts that say to a person what to do about the node: the last answer, the node's page, its tickets."""
         last = self.printed
         await self.run("node", "get", name)
         page = self.printed
