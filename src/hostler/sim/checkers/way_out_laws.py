@@ -29,6 +29,8 @@ from hostler.core.state.verbs.command_line import TO_SAY
 from hostler.core.state.ways_out import ByAct, ByTime, WayOut, WhenObserved
 from hostler.sim.checkers.law import LawCase
 
+OFTEN = 6
+"""A wait with so many changes behind it is told late what has gone of it."""
 WAITS_MOST = 3_000
 """Waits that are tried in one world; a run of thousands of nodes for weeks has the same ones over and over."""
 REAL_SHARE = 0.02
@@ -128,10 +130,12 @@ class _Trial:
     def of_wait(self, node: str, waiting: Waiting, path: tuple[str, ...]) -> Iterator[str]:
         """Say what is wrong with the ways out of the wait.
 
-        Of blockers that come and go by turns some are gone at any moment, and their acts are done: one has to stand.
+        Of blockers that come and go by turns some are gone at any moment, and their acts are done: one has to stand. So
+        it is with a wait that has changed often, which is told anew after a while (`controller.wakeups`).
         """
         found = [list(self.of_blocker(node, blocker, path)) for blocker in waiting.blockers]
-        if not (waiting.by_turns and not all(found)):
+        turns = waiting.by_turns or waiting.changes >= OFTEN
+        if not (turns and not all(found)):
             yield from (text for texts in found for text in texts)
 
     def of_blocker(self, node: str, blocker: Blocker, path: tuple[str, ...]) -> Iterator[str]:
