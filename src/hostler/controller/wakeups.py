@@ -65,8 +65,7 @@ def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
     """The wait with what it waits for now, or as it was told: a node's records are bounded, however its reasons flap.
 
     After some changes, what comes is told beside what was, as coming by turns; it stands while nothing else comes.
-    That some of it has gone and nothing came is progress, and no such change: a rack's nodes catch up one by one. That
-    nothing holds of what was told is told at once: the act that was named as the way out would be refused.
+    That some of it has gone and nothing came is progress, and no such change: a rack's nodes catch up one by one.
     """
     known, fresh, told = _names(waiting), _names(answer), waiting.told or waiting.since
     same = waiting.urgent == answer.urgent or waiting.told is None  # what an older controller reads says neither
@@ -81,7 +80,7 @@ def _retold(waiting: Waiting, answer: Wait, now: datetime) -> Waiting:
             if not old or waiting.by_turns
             else replace(waiting, blockers=answer.blockers, told=now, changes=more)
         )
-    if same and often and now - told < pause and not fresh.isdisjoint(known):
+    if same and often and now - told < pause:
         return waiting
     blockers, turns = answer.blockers, often and not (waiting.by_turns and fresh <= known)
     if turns:
