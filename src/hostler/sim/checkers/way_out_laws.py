@@ -29,8 +29,8 @@ from hostler.core.state.verbs.command_line import TO_SAY
 from hostler.core.state.ways_out import ByAct, ByTime, WayOut, WhenObserved
 from hostler.sim.checkers.law import LawCase
 
-OFTEN = 6
-"""A wait with so many changes behind it is told late what has gone of it."""
+OFTEN, JUST_TOLD = 6, timedelta(seconds=10)
+"""A wait with so many changes behind it (`controller.wakeups`) is judged only when it has just been told."""
 WAITS_MOST = 3_000
 """Waits that are tried in one world; a run of thousands of nodes for weeks has the same ones over and over."""
 REAL_SHARE = 0.02
@@ -89,7 +89,7 @@ class WaysOut:
             if waiting is None or len(self._known) >= WAITS_MOST:
                 continue
             key = (node, waiting.what, tuple((b.kind, b.name) for b in waiting.blockers))
-            if key in self._known:
+            if key in self._known or _may_be_past(waiting, controller.now):
                 continue
             self._known.add(key)
             found = list(self._judge(case, controller, node, waiting))
@@ -114,6 +114,11 @@ class WaysOut:
         return False
 
 
+def _may_be_past(waiting: Waiting, now: datetime) -> bool:
+    """Whether what the wait names may have gone since: one that has changed often is told anew after a while only."""
+    return waiting.changes >= OFTEN and now - (waiting.told or waiting.since) > JUST_TOLD
+
+
 class _Trial:
     """Tries ways on a controller's state as it stands."""
 
@@ -130,12 +135,10 @@ class _Trial:
     def of_wait(self, node: str, waiting: Waiting, path: tuple[str, ...]) -> Iterator[str]:
         """Say what is wrong with the ways out of the wait.
 
-        Of blockers that come and go by turns some are gone at any moment, and their acts are done: one has to stand. So
-        it is with a wait that has changed often, which is told anew after a while (`controller.wakeups`).
+        Of blockers that come and go by turns some are gone at any moment, and their acts are done: one has to stand.
         """
         found = [list(self.of_blocker(node, blocker, path)) for blocker in waiting.blockers]
-        turns = waiting.by_turns or waiting.changes >= OFTEN
-        if not (turns and not all(found)):
+        if not (waiting.by_turns and not all(found)):
             yield from (text for texts in found for text in texts)
 
     def of_blocker(self, node: str, blocker: Blocker, path: tuple[str, ...]) -> Iterator[str]:
