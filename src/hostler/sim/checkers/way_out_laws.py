@@ -29,8 +29,8 @@ from hostler.core.state.verbs.command_line import TO_SAY
 from hostler.core.state.ways_out import ByAct, ByTime, WayOut, WhenObserved
 from hostler.sim.checkers.law import LawCase
 
-OFTEN, JUST_TOLD = 6, timedelta(seconds=10)
-"""A wait with so many changes behind it (`controller.wakeups`) is judged only when it has just been told."""
+OFTEN = 6
+"""A wait with so many changes behind it is told anew after a while only (`controller.wakeups`), and is not judged."""
 WAITS_MOST = 3_000
 """Waits that are tried in one world; a run of thousands of nodes for weeks has the same ones over and over."""
 REAL_SHARE = 0.02
@@ -89,7 +89,7 @@ class WaysOut:
             if waiting is None or len(self._known) >= WAITS_MOST:
                 continue
             key = (node, waiting.what, tuple((b.kind, b.name) for b in waiting.blockers))
-            if key in self._known or _may_be_past(waiting, controller.now):
+            if key in self._known or waiting.changes >= OFTEN:
                 continue
             self._known.add(key)
             found = list(self._judge(case, controller, node, waiting))
@@ -112,11 +112,6 @@ class WaysOut:
             self._done[kind] = self._done.get(kind, 0) + 1
             return True
         return False
-
-
-def _may_be_past(waiting: Waiting, now: datetime) -> bool:
-    """Whether what the wait names may have gone since: one that has changed often is told anew after a while only."""
-    return waiting.changes >= OFTEN and now - (waiting.told or waiting.since) > JUST_TOLD
 
 
 class _Trial:
