@@ -102,7 +102,7 @@ async def test_a_second_person_certifies_where_the_policy_says_so(world: House) 
             status, body = await client.post("/v1/nodes/m0/certify", {"reason": "done", "dry_run": dry_run})
             assert status == 409, body
             assert "has ticked items of m0 (1, 2)" in body["detail"]
-            assert "another person, who has ticked none of them: `hostler node certify m0`" in body["detail"]
+            assert "another person, who has ticked none of them: `hostler node certify m0 --reason" in body["detail"]
     assert (await bo.post("/v1/nodes/m0/certify", {"reason": "done", "dry_run": True}))[0] == 200
     assert (await bo.post("/v1/nodes/m0/certify", {"reason": "done"}))[0] == 200
     await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
@@ -118,7 +118,7 @@ async def test_by_command_who_ticked_is_refused_and_another_person_certifies(wor
     for more in ((), ("--dry-run",)):
         code, out, err = await command(tess, "node", "certify", "m0", "--reason", "done", *more)
         assert (code, out) == (3, ""), err
-        assert "another person, who has ticked none of them: `hostler node certify m0`" in err
+        assert "another person, who has ticked none of them: `hostler node certify m0 --reason" in err
     code, out, err = await command(bo, "node", "certify", "m0", "--reason", "looked at")
     assert (code, out) == (0, "m0: m0 certified\n"), err
     await world.until(lambda: world.cell.view.nodes["m0"].phase != "onboard")
