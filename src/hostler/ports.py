@@ -389,7 +389,8 @@ class Archived(Struct, frozen=True):
 class RecordWindow(Struct, frozen=True):
     """Records after `after` and before `before` (None: to the end), of one subject and of names that begin so.
 
-    "" is every subject, and every name. They come newest first, or oldest first.
+    "" is every subject, and every name. `names`: of these names alone, none for all. They come newest first, or oldest
+    first.
     """
 
     after: int = 0
@@ -397,6 +398,7 @@ class RecordWindow(Struct, frozen=True):
     subject: str = ""
     name: str = ""
     oldest_first: bool = False
+    names: tuple[str, ...] = ()
 
 
 class Journal(Protocol):
@@ -470,8 +472,11 @@ class Journal(Protocol):
         """Records about one node (or other subject), newest first."""
         ...
 
-    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
-        """At most `limit` records of these event names, of that moment and later, the latest first."""
+    def named_since(self, names: Sequence[str], at: datetime, limit: int, beyond: Record | None = None) -> list[Record]:
+        """At most `limit` records of these event names, of that moment and later, the latest first.
+
+        Where `beyond` is given, of those that come after it in this order.
+        """
         ...
 
     def window(self, wanted: RecordWindow, limit: int) -> list[Record]:

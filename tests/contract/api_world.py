@@ -24,7 +24,7 @@ from hostler.journal.memory import MemoryJournal
 from hostler.journal.outbox import open_outbox
 from hostler.journal.trend_files import keep
 from hostler.polling.pair_results import PairResults
-from hostler.ports import Outbox, WorkloadView
+from hostler.ports import Journal, Outbox, WorkloadView
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
@@ -256,15 +256,20 @@ async def house(
     agents: bool = False,
     machines: Machines = nobody,
     agents_at: tuple[str, int] | None = None,
+    journal: Journal | None = None,
     **settings: Any,
 ) -> AsyncIterator[House]:
-    """A running cell and server. With `agents`, the agents' operations go to their mailboxes, not to the driver."""
+    """A running cell and server, on a journal in memory where none is given.
+
+    With `agents`, the agents' operations go to their mailboxes, not to the driver.
+    """
     kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
     driver = ObligingHand(kinds - KINDS if agents else kinds)
     tokens = TokenStore(folder / "tokens.sqlite")
     offers: dict[str, JoinOffer] = {}
     mailboxes = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
-    cell = Cell(MemoryJournal(), performers(Wiring((driver, mailboxes) if agents else (driver,))))
+    hands = performers(Wiring((driver, mailboxes) if agents else (driver,)))
+    cell = Cell(MemoryJournal() if journal is None else journal, hands)
     driver.cell = cell
     await cell.start()
     async with AsyncExitStack() as stack:

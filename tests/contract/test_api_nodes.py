@@ -181,7 +181,8 @@ async def test_a_life_longer_than_one_answer_is_told_part_by_part(
     world: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutants: the earlier part is the latest once more; a record is in no part; the first part claims another."""
-    monkeypatch.setattr(node_stories, "LANES_MAX", 4)
+    monkeypatch.setattr(node_stories, "LANES_LEAST", 4)
+    monkeypatch.setattr(node_stories, "RECENT_DAYS", 0)
     await world.adopt(1)
     for turn in range(6):
         await world.operator.post("/v1/nodes/n0/cordon", {"reason": f"turn {turn}"})

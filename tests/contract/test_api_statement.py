@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state.events import NodeRegistered, Record
-from hostler.ports import Archived
+from hostler.ports import Archived, RecordWindow
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, Client, House, house
 
@@ -88,13 +88,13 @@ async def test_a_page_reads_few_nodes_and_none_is_lost_or_told_twice(
     later = datetime.now(UTC) + timedelta(seconds=100)
     world.app_state.now = lambda: later
     read: list[str] = []
-    history = world.cell.journal.history
+    window = world.cell.journal.window
 
-    def watched(node: str, *more: Any) -> list[Record]:
-        read.append(node)
-        return [an_hour_earlier(record) for record in history(node, *more)]
+    def watched(wanted: RecordWindow, limit: int) -> list[Record]:
+        read.append(wanted.subject)
+        return [an_hour_earlier(record) for record in window(wanted, limit)]
 
-    monkeypatch.setattr(world.cell.journal, "history", watched)
+    monkeypatch.setattr(world.cell.journal, "window", watched)
     whole = {who: (await client.get("/v1/statement?limit=1000"))["items"] for who, client in readers(world).items()}
     assert "n1" in [row["node"] for row in whole["ada"]]
     for most in (1, 2, 3):

@@ -100,7 +100,7 @@ def test_what_is_wrong_with_a_snapshot(path: Path, statement: str, fault: str) -
 
 def test_index_entries_without_a_record_and_records_without_an_entry(path: Path) -> None:
     change(path, "DELETE FROM subjects WHERE seq IN (4, 5)")
-    change(path, "INSERT INTO subjects VALUES ('n1', 99)")
+    change(path, "INSERT INTO subjects (subject, seq) VALUES ('n1', 99)")
     report = check(path)
     assert report.unindexed == 2
     assert report.orphans == ("n1: record 99",)

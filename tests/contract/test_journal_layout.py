@@ -134,7 +134,7 @@ def test_an_older_layout_is_only_read_by_who_may_upgrade_it(old: Path) -> None:
     before = old.read_bytes()
     report = check(old)
     assert not report.sound
-    assert "has layout 0001, this Hostler reads layout 0003: it is brought to it when" in report.storage[0]
+    assert "has layout 0001, this Hostler reads layout 0004: it is brought to it when" in report.storage[0]
     assert old.read_bytes() == before
 
 

@@ -97,7 +97,7 @@ async def test_of_a_part_they_read_what_was_recorded_in_own_nodes_and_that_it_le
     left = await alpha.get(f"/v1/parts/{MOVED}")
     assert left["part"] is None
     assert left["history"]
-    assert left["history"][0]["name"] == "part_moved"
+    assert "part_moved" in [row["name"] for row in left["history"]]
     assert not any(name in json.dumps(left) for name in OTHERS)
     here = await beta.get(f"/v1/parts/{MOVED}")
     assert here["part"]["node"] == "n5"

@@ -1,6 +1,7 @@
 """Lists and reach without a server: pages that miss nobody, at fleet size, and what tenants may read."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,10 +15,16 @@ from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Assignment, Node, Phase
 from hostler.core.state.scopes import Scope
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
-from hostler.server.token_scope import intervals, own_records, sees
+from hostler.server.token_scope import intervals, own_intervals, sees
 from hostler.server.tokens import Grant, Identity, Role
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def own_records(records: Sequence[e.Record], bounds: Bounds) -> list[e.Record]:
+    """The records within the intervals, in the order they came."""
+    spans = own_intervals(records, bounds)
+    return [r for r in records if any(s.since <= r.seq and (s.until is None or r.seq <= s.until) for s in spans)]
 
 
 def a_node(name: str, **changes: object) -> Node:

@@ -120,7 +120,7 @@ class _Filling:
         self._last, self._digest = row.seq, row.digest
         self._add("records", row)
         for subject in dict.fromkeys(subjects_of(record.event)):
-            self._add("subjects", (subject, row.seq))
+            self._add("subjects", (subject, row.seq, row.name))
 
     def _observation(self, line: ObservationLine) -> None:
         row, seen = line.row(), unseal_observation(bytes(line.body))

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, inspect, text
 from hostler.journal.database import Database
 from hostler.ports import JournalError
 
-HEAD = "0003"
+HEAD = "0004"
 """The layout that `schema` describes; the last file in `migrations/versions`."""
 
-OLDER = ("0001", "0002")
+OLDER = ("0001", "0002", "0003")
 TABLE = "journal_layout"
 MIGRATIONS = Path(__file__).parent / "migrations"
 

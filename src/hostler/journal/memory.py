@@ -12,6 +12,7 @@ from hostler.core.state.events import Record, subjects_of
 from hostler.core.state.model import Observation
 from hostler.journal.codec import (
     GENESIS,
+    INTEGER_MAX,
     OutOfPlaceError,
     StoredRow,
     capped,
@@ -131,12 +132,12 @@ class MemoryJournal:
         if after < len(self._rows):
             yield from map(unseal, verified(islice(self._rows, after, None), after, self._digest_at(after)))
 
-    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
-        """At most `limit` records of these event names, of this moment and later, the latest first."""
+    def named_since(self, names: Sequence[str], at: datetime, limit: int, beyond: Record | None = None) -> list[Record]:
+        """At most `limit` records of these event names, of this moment and later, the latest first, beyond that one."""
         since = micros(at)
-        found = sorted(
-            (row for row in self._rows if row.at >= since and row.name in names), key=lambda r: (r.at, r.seq)
-        )
+        end = (micros(beyond.at), beyond.seq) if beyond is not None else (INTEGER_MAX, 0)
+        rows = (row for row in self._rows if row.at >= since and row.name in names and (row.at, row.seq) < end)
+        found = sorted(rows, key=lambda r: (r.at, r.seq))
         return [unseal(row) for row in found[::-1][: capped(limit)]]
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
@@ -150,7 +151,7 @@ class MemoryJournal:
         numbers = self._about.get(wanted.subject, ()) if wanted.subject else range(1, len(self._rows) + 1)
         within = [seq for seq in numbers if wanted.after < seq <= end]
         rows = (self._rows[seq - 1] for seq in (within if wanted.oldest_first else reversed(within)))
-        found = (row for row in rows if row.name.startswith(wanted.name))
+        found = (row for row in rows if row.name.startswith(wanted.name) and row.name in (wanted.names or (row.name,)))
         return [unseal(row) for row in islice(found, capped(limit))]
 
     def first_since(self, at: datetime) -> int:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from sqlalchemy import Connection, Select, func, select
+from msgspec.structs import replace
+from sqlalchemy import Connection, Select, and_, func, or_, select
 
 from hostler.journal.codec import DIGEST_BYTES, GENESIS, StoredRow, capped, moment
 from hostler.journal.schema import (
@@ -18,15 +19,21 @@ from hostler.journal.schema import (
 )
 from hostler.ports import Archived, RecordWindow, Restored, Snapshot
 
+Place = tuple[int, int]
+"""Moment (µs) and number of a record."""
+
 
 def page(connection: Connection, after: int, limit: int) -> list[StoredRow]:
     """Rows after `after`, in order."""
     return _rows(connection, select(records).where(records.c.seq > after).order_by(records.c.seq), limit)
 
 
-def named(connection: Connection, names: Sequence[str], at: int, limit: int) -> list[StoredRow]:
-    """Rows of these names, of moment `at` (µs) and later, the latest first."""
-    found = select(records).where(records.c.at >= at, records.c.name.in_(names))
+def named(connection: Connection, names: Sequence[str], at: int, limit: int, beyond: Place | None) -> list[StoredRow]:
+    """Rows of these names, of moment `at` (µs) and later, the latest first; those beyond a row where it is given."""
+    c = records.c
+    found = select(records).where(c.at >= at, c.name.in_(names))
+    if beyond is not None:
+        found = found.where(c.at <= beyond[0], or_(c.at < beyond[0], and_(c.at == beyond[0], c.seq < beyond[1])))
     return _rows(connection, found.order_by(records.c.at.desc(), records.c.seq.desc()), limit)
 
 
@@ -39,17 +46,37 @@ def history(connection: Connection, subject: str, before: int | None, limit: int
 
 
 def window(connection: Connection, wanted: RecordWindow, limit: int) -> list[StoredRow]:
-    """Rows of the window, in its order; a prefix of names is a range of them, which no collation reads otherwise."""
-    found, seq = select(records), records.c.seq
+    """Rows of the window, in its order; a prefix of names is a range of them, which no collation reads otherwise.
+
+    Names are looked for beside the subject, and in a record only where they do not stand there. It is asked until
+    `limit` rows are found: a query that compared the records' own names too might read all of that name in the fleet.
+    """
+    found: list[StoredRow] = []
+    most = size = capped(limit)
+    while len(found) < most:
+        rows = _rows(connection, _within(wanted), size)
+        found += (row for row in rows if not wanted.names or row.name in wanted.names)
+        if len(rows) < size:
+            break
+        size = capped(2 * size)
+        ends = {"after": rows[-1].seq} if wanted.oldest_first else {"before": rows[-1].seq}
+        wanted = replace(wanted, **ends)
+    return found[:most]
+
+
+def _within(wanted: RecordWindow) -> Select[tuple[object, ...]]:
+    found, seq, names = select(records), records.c.seq, records.c.name
     if wanted.subject:
-        seq = subjects.c.seq
+        seq, names = subjects.c.seq, subjects.c.name
         found = found.join(subjects, seq == records.c.seq).where(subjects.c.subject == wanted.subject)
     found = found.where(seq > wanted.after)
     if wanted.before is not None:
         found = found.where(seq < wanted.before)
     if wanted.name:
         found = found.where(records.c.name >= wanted.name, records.c.name < wanted.name + "~")
-    return _rows(connection, found.order_by(seq if wanted.oldest_first else seq.desc()), limit)
+    if wanted.names:
+        found = found.where(or_(names.is_(None), names.in_(wanted.names)))
+    return found.order_by(seq if wanted.oldest_first else seq.desc())
 
 
 def first_since(connection: Connection, at: int) -> int:

@@ -50,9 +50,14 @@ subjects = Table(
     metadata,
     Column("subject", _Text, primary_key=True),
     Column("seq", BigInteger, primary_key=True),
+    Column("name", _Text),
     sqlite_with_rowid=False,
 )
-"""Subjects of records: `events.subjects_of`, for the history of one node, part, ticket or scope."""
+"""Subjects of records: `events.subjects_of`, for the history of one node, part, ticket or scope.
+
+`name` is the record's, so that a reader who needs a few names touches no record of another; NULL in rows of code that
+did not write it yet, where the record itself is asked.
+"""
 
 observations = Table(
     "observations",

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
 
-from hostler.core.state.events import Record, subjects_of
+from hostler.core.state.events import Record, name_of, subjects_of
 from hostler.core.state.model import Observation
 from hostler.core.state.snapshot import SNAPSHOT_VERSION, SNAPSHOTS_READ
 from hostler.journal import layout, lease_rows, queries, schema
@@ -190,10 +190,14 @@ class SqlJournal:
                 raise ArchivedError(gone) from error
             raise
 
-    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
-        """At most `limit` records of these event names, of that moment and later, the latest first."""
+    def named_since(self, names: Sequence[str], at: datetime, limit: int, beyond: Record | None = None) -> list[Record]:
+        """At most `limit` records of these event names, of that moment and later, the latest first.
+
+        Where `beyond` is given, of those that come after it in this order.
+        """
+        place = (micros(beyond.at), beyond.seq) if beyond is not None else None
         with self._database.reading() as connection:
-            return [unseal(row) for row in queries.named(connection, names, micros(at), limit)]
+            return [unseal(row) for row in queries.named(connection, names, micros(at), limit, place)]
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         """Records about a node, part, asset, ticket or scope, newest first, older than record `before`."""
@@ -260,8 +264,8 @@ class SqlJournal:
             known(row)
 
 
-def _subjects(records: Iterable[Record]) -> list[tuple[str, int]]:
-    return [(subject, r.seq) for r in records for subject in dict.fromkeys(subjects_of(r.event))]
+def _subjects(records: Iterable[Record]) -> list[tuple[str, int, str]]:
+    return [(subject, r.seq, name_of(r.event)) for r in records for subject in dict.fromkeys(subjects_of(r.event))]
 
 
 def _forget_snapshots(db: Connection, seqs: list[int]) -> None:

@@ -11,22 +11,23 @@ from opentelemetry.trace import SpanContext
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation
+from hostler.journal.named_records import record_names
 from hostler.logs import traces
 
 KEPT = 20_000
 """So many intents, conditions, plans and operations are followed at most; the oldest is forgotten."""
-READ_BACK = 500
+READ_BACK = record_names(e.PlanRecorded, e.ConditionRaised)
 """Records of a node that are looked through for the intent of an operation that is not known here."""
 
-History = Callable[[str], list[e.Record]]
-"""Records about a node, newest first. Blocks."""
+History = Callable[[str], Iterable[e.Record]]
+"""Records of the names READ_BACK about a node, newest first. Blocks."""
 _ASKED = "intent:"
 
 
 class IntentTraces:
     """Traces of intents and of what they brought about, by name. Nothing is kept while no trace is made."""
 
-    def __init__(self, history: History = lambda _: [], kept: int = KEPT) -> None:
+    def __init__(self, history: History = lambda _: (), kept: int = KEPT) -> None:
         self._history = history
         self._kept = kept
         self._known: OrderedDict[str, SpanContext | int] = OrderedDict()
@@ -55,12 +56,13 @@ class IntentTraces:
         if not traces.on():
             return None
         found = self._known.get(f"operation:{operation.id}") or self._known.get(f"plan:{operation.plan}")
-        if found is None and operation.plan:
-            records = await asyncio.to_thread(self._history, operation.node)
-            if intent := _asked_for(records, operation.plan):
-                found = traces.of_intent(intent)
-                self._keep(f"plan:{operation.plan}", found)
+        if found is None and operation.plan and (intent := await asyncio.to_thread(self._intent, operation)):
+            found = traces.of_intent(intent)
+            self._keep(f"plan:{operation.plan}", found)
         return found
+
+    def _intent(self, operation: Operation) -> str:
+        return _asked_for(self._history(operation.node), operation.plan)
 
     def _keep(self, name: str, context: SpanContext | int) -> None:
         self._known[name] = context

@@ -9,10 +9,11 @@ from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Assignment, Node
 from hostler.core.state.scopes import FLEET, POOL, Scope
-from hostler.ports import Journal, JournalError
+from hostler.journal.named_records import each_record, record_names
+from hostler.ports import Journal, JournalError, RecordWindow
 
-PAGE, PAGES = 200, 10
-"""Records of a node that are read back at most to find its assignment: PAGES of PAGE."""
+SERVES = record_names(e.NodeAssigned, e.NodeRegistered, e.NodeReleased)
+"""Records that say whom a node serves."""
 
 
 class NoticePlaces:
@@ -46,22 +47,17 @@ class NoticePlaces:
 
     def _before(self, node: str, seq: int) -> Assignment | None:
         """The assignment just before the record: that of the last event that says so."""
-        before: int | None = seq
-        for _ in range(PAGES):
-            records = self._journal.history(node, before, PAGE)
-            for record in records:
-                match record.event:
-                    case e.NodeAssigned(node=name, assignment=assignment) if name == node:
-                        return assignment
-                    case e.NodeRegistered(node=registered) if registered.id == node:
-                        return registered.assignment
-                    case e.NodeReleased(node=name) if name == node:
-                        return None
-                    case _:
-                        continue
-            if len(records) < PAGE:
-                return None
-            before = records[-1].seq
+        wanted = RecordWindow(before=seq, subject=node, names=SERVES)
+        for record in each_record(self._journal, wanted, 1):
+            match record.event:
+                case e.NodeAssigned(node=name, assignment=assignment) if name == node:
+                    return assignment
+                case e.NodeRegistered(node=registered) if registered.id == node:
+                    return registered.assignment
+                case e.NodeReleased(node=name) if name == node:
+                    return None
+                case _:
+                    continue
         return None
 
 

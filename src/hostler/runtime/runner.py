@@ -9,7 +9,6 @@ import gc
 import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from prometheus_client import Histogram
@@ -27,9 +26,10 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import NOTHING_SAID, AgentAbilities, Fellow, LiveState
 from hostler.core.state.model import ActClass, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.named_records import each_record
 from hostler.logs import traces
 from hostler.logs.structured import logger
-from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, UnreachableError
+from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, RecordWindow, UnreachableError
 from hostler.runtime.cell_controllers import ALONE, ControllerHealth, ControllerIdentity, ControllerLiveness
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
@@ -99,7 +99,7 @@ class Cell:
         self._term: LeadershipTerm | None = None
         self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
-        self._traces = IntentTraces(partial(journal.history, limit=READ_BACK))
+        self._traces = IntentTraces(lambda node: each_record(journal, RecordWindow(subject=node, names=READ_BACK)))
         self._sender = Sender(drivers, self, self._answered, self.now, self._traces.of)
         self._checkpoints = Checkpoints(journal)
         self._around = Around(

@@ -21,8 +21,10 @@ from hostler.core.state.provider import ProviderLook
 from hostler.journal.bundle_files import BundleFiles
 from hostler.journal.certificate_files import CertificateFiles
 from hostler.journal.evidence_files import EvidenceFiles
+from hostler.journal.named_records import each_record, record_names
 from hostler.polling.meeting_hall import MeetingHall
 from hostler.polling.pair_results import PairResults
+from hostler.ports import RecordWindow
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen
 from hostler.server.audit_trail import AuditTrail
@@ -43,7 +45,7 @@ from hostler.server.refused_agents import Refusals
 from hostler.server.request_counters import RequestCounters
 from hostler.server.server_settings import Settings
 from hostler.server.standby_proxy import Forwarder
-from hostler.server.token_scope import own_records, sees, shown
+from hostler.server.token_scope import sees, shown
 from hostler.server.tokens import Identity, Role, TokenStore
 from hostler.server.trend_archive import TrendArchive
 
@@ -118,13 +120,14 @@ class AppState:
             raise unknown("node", name)
         return found
 
+    async def named(self, subject: str, *events: type[Struct]) -> list[Record]:
+        """All records of these events about one subject, newest first. Raises JournalError."""
+        wanted = RecordWindow(subject=subject, names=record_names(*events))
+        return await asyncio.to_thread(lambda: list(each_record(self.cell.journal, wanted)))
+
     async def history(self, subject: str) -> list[Record]:
         """The latest 200 records about one subject, newest first. Raises JournalError."""
         return await asyncio.to_thread(self.cell.journal.history, subject)
-
-    def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
-        """Cut a node's history to the intervals in which it was within the caller's reach."""
-        return list(records) if who.whole else own_records(records, who.grant.bounds)
 
     def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:
         """The value as the caller is shown it (`token_scope.shown`)."""

@@ -29,8 +29,8 @@ class JournalView(Protocol):
         """Records about one subject, newest first."""
         ...
 
-    def named_since(self, names: Sequence[str], at: datetime, limit: int) -> list[Record]:
-        """Records of these event names since a moment, the latest first."""
+    def named_since(self, names: Sequence[str], at: datetime, limit: int, beyond: Record | None = None) -> list[Record]:
+        """Records of these event names since a moment, the latest first, of those beyond one where it is given."""
         ...
 
     def window(self, wanted: RecordWindow, limit: int) -> list[Record]:

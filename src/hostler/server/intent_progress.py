@@ -28,16 +28,18 @@ from hostler.core.state.verbs.holds import Cordon, Uncordon
 from hostler.core.state.verbs.lights import Locate
 from hostler.core.state.verbs.machine_work import Clean, Deploy, Inspect
 from hostler.core.state.verbs.remedies import RemedyVerb
+from hostler.journal.named_records import record_names
 from hostler.server.acts import act_view
 
 NODES_SHOWN = 200
-HISTORY = 500
-"""Records of a node that are looked through for how its plan ended."""
 _ENDS = {"done": "done", "failed": "failed"}
 _OPEN = ("waiting", "running")
 
-History = Callable[[str], list[e.Record]]
-"""Records about a subject, newest first. Blocks."""
+History = Callable[[str, int], Iterable[e.Record]]
+"""Records about a subject after a record, of the names READ, newest first. Blocks."""
+READ = record_names(
+    *(e.IntentRecorded, e.ApprovalRequested, e.ApprovalEnded, e.PlanRecorded, e.PlanEnded, e.ConditionCleared)
+)
 
 
 class Asked(Struct, frozen=True):
@@ -64,13 +66,13 @@ def handle_of(intent: str) -> str:
 
 def asked(identity: str, history: History) -> Asked | None:
     """The intent of that id, None where none is recorded."""
-    found = next((r for r in history(handle_of(identity)) if isinstance(r.event, e.IntentRecorded)), None)
+    found = next((r for r in history(handle_of(identity), 0) if isinstance(r.event, e.IntentRecorded)), None)
     if found is None or not isinstance(found.event, e.IntentRecorded):
         return None
     event = found.event
     nodes = event.disturbs or event.concerns or event.intent.nodes or (event.intent.target,)
     ended, decided = "", found.at
-    for record in history(event.approval) if event.approval else ():
+    for record in history(event.approval, 0) if event.approval else ():
         match record.event:
             case e.ApprovalEnded(result=result):
                 ended, decided = ended or result, record.at
@@ -224,9 +226,7 @@ def _tried_again(found: Asked, node: Node, plan: str, history: History) -> NodeP
 
 def _last_failure(found: Asked, node: Node, plan: str, history: History) -> str:
     ends: dict[str, str] = {}
-    for record in history(node.id):
-        if record.seq <= found.seq:
-            break
+    for record in history(node.id, found.seq):
         match record.event:
             case e.PlanEnded(plan=ended, reason=reason):
                 ends[ended] = reason
@@ -285,9 +285,7 @@ def _ended(found: Asked, node: Node, request: str, history: History) -> NodeProg
     """How it came out, from the node's records since."""
     plans: dict[str, e.PlanEnded] = {}
     cleared = "it is no longer asked for"
-    for record in history(node.id):
-        if record.seq <= found.seq:
-            break
+    for record in history(node.id, found.seq):
         match record.event:
             case e.PlanEnded():
                 plans[record.event.plan] = record.event

@@ -12,6 +12,7 @@ from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Node, Phase
+from hostler.journal.named_records import record_names
 from hostler.server.narrow_redaction import NarrowRedaction
 from hostler.server.problems import refuse
 from hostler.server.tenant_redaction import TenantRedaction
@@ -145,10 +146,15 @@ class _Place:
         return self._at_site and self._in_pool
 
 
-def own_records(records: Sequence[e.Record], bounds: Bounds) -> list[e.Record]:
-    """The records of the intervals in which a node was within the bounds of a token, in the order they came.
+HOLDERS = record_names(e.NodeRegistered, e.NodeAssigned, e.NodeReleased, e.PhaseChanged)
+"""Records that say whose a node is."""
+PLACES = (*HOLDERS, *record_names(e.NodeFieldChanged))
+"""Records that say in which pool and at which site it is, too."""
+
+
+def own_intervals(records: Sequence[e.Record], bounds: Bounds) -> tuple[Interval, ...]:
+    """Intervals in which a node was within the bounds of a token, from its records of the names PLACES, in any order.
 
     Of a tenant those in which the node served it; of others those in which it was in their pool and at their site.
     """
-    spans = intervals(records, bounds.tenant) if bounds.tenant else _spans(records, _Place(bounds))
-    return [r for r in records if any(s.since <= r.seq and (s.until is None or r.seq <= s.until) for s in spans)]
+    return intervals(records, bounds.tenant) if bounds.tenant else _spans(records, _Place(bounds))

@@ -48,6 +48,13 @@ class DrillClock(Struct, frozen=True):
     remedies: tuple[str, ...] = ()
 
 
+DRILL_EVENTS: tuple[type[Struct], ...] = (
+    *(e.DrillBegan, e.DrillSighted, e.DrillPlaceFilled, e.DrillEnded),
+    *(e.PlanRecorded, e.PlanAdvanced, e.OperationFinished),
+)
+"""Records that clocks are read from."""
+
+
 def clocks(node: str, records: Iterable[Record]) -> tuple[DrillClock, ...]:
     """The drills of the node, the latest first; `records` are its own, in any order."""
     found: list[DrillClock] = []

@@ -23,12 +23,14 @@ from hostler.logs.secret_patterns import HIDDEN as SECRET_HIDDEN
 from hostler.logs.secret_patterns import is_secret, redact
 
 MAX_RECORDS, MAX_OBSERVATIONS = 2_000, 2_000
+WHOLE_DAYS = 30
+"""Records of so many days are all in a bundle, and before them as many as make MAX_RECORDS."""
 MAX_FILE = 1024 * 1024
 """Characters of one file; what is more is cut, and the file says so."""
 MAX_LINE = 1_000
 HIDDEN = "[removed]"
 
-_TOLD = (
+MACHINE_EVENTS: tuple[type[Struct], ...] = (
     e.PhaseChanged,
     e.BootObserved,
     e.ConditionRaised,
@@ -194,9 +196,9 @@ def _part_fields(part: Part | None) -> dict[str, str]:
 
 
 def _timeline(known: Known) -> Iterator[str]:
-    for record in sorted(known.records[:MAX_RECORDS], key=lambda one: one.seq):
+    for record in sorted(known.records, key=lambda one: one.seq):
         event = record.event
-        if not isinstance(event, _TOLD):
+        if not isinstance(event, MACHINE_EVENTS):
             continue
         kind = event.operation.kind if isinstance(event, e.OperationStarted) else getattr(event, "kind", "")
         if kind in _OF_WORK or (isinstance(event, e.ConditionRaised) and event.condition.type.startswith("operator.")):
@@ -233,7 +235,7 @@ def _cell(value: Scalar) -> str:
 
 def _collected(records: Sequence[e.Record]) -> Iterator[dict[str, Any]]:
     """Readings that the agent collected before the power went off, newest first."""
-    for record in records[:MAX_RECORDS]:
+    for record in records:
         event = record.event
         if isinstance(event, e.OperationFinished) and event.kind == "collect_evidence":
             yield {"at": record.at, "result": event.result, "detail": event.detail, "facts": event.facts}
@@ -246,7 +248,7 @@ def _missing(known: Known, brought: Brought) -> Iterator[str]:
     if not any(seen.kind == "event_log" for seen in known.observations):
         yield "BMC event log: no entry is kept since the node is known"
     if len(known.records) >= MAX_RECORDS:
-        yield f"timeline: older records than the last {MAX_RECORDS} are left out"
+        yield f"timeline: records before {known.records[-1].at:%Y-%m-%d %H:%M} UTC may be left out"
     if len(known.observations) >= MAX_OBSERVATIONS:
         yield f"log, sensors: older observations than the last {MAX_OBSERVATIONS} are left out"
 

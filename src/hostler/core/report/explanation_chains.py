@@ -122,7 +122,7 @@ class Note(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Why a node is where it is. `partial`: something began before the first record that was given.
+    """Why a node is where it is. `partial`: something began before the first record that was given; it is of `since`.
 
     `progress` is where a long check stands, as the node's agent told last; no record holds it. `burn_in` is the burn-in
     under way beside those of its SKU, by the journal, None where none is. `probation`: until when
@@ -140,6 +140,7 @@ class Explanation(Struct, frozen=True):
     chains: tuple[CausalChain, ...]
     notes: tuple[Note, ...]
     partial: bool = False
+    since: datetime | None = None
     progress: str = ""
     probation: str = ""
     checks: tuple[CheckResult, ...] = ()

@@ -72,6 +72,16 @@ def lanes(node: str, records: Sequence[e.Record], *, earlier: bool = False) -> L
     return Lanes(node, ordered[0].at, tuple(found), not whole, until, ordered[0].seq)
 
 
+LANE_EVENTS: tuple[type[Struct], ...] = (
+    *(e.NodeRegistered, e.PhaseChanged, e.NodeAssigned, e.NodeReleased),
+    *(e.ConditionRaised, e.ConditionUpdated, e.ConditionCleared),
+    *(e.PlanRecorded, e.PlanEnded, e.WaitingChanged, e.OperationStarted, e.OperationFinished),
+    *(e.TicketOpened, e.TicketUpdated, e.TicketClosed, e.HoldPlaced, e.HoldReleased),
+    *(e.CheckRecorded, e.PartMoved, e.IntentRecorded, e.InventorySeen),
+)
+"""Records that lanes are made of: who reads all of these of a node needs no others."""
+
+
 class _Reading:
     """Intervals while the records are read: those that last, by lane and name, and those that have ended."""
 

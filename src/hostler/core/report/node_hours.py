@@ -6,6 +6,7 @@ somebody who would say otherwise is silent, or the records are gone, a time is u
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain
 
 from msgspec import Struct
 
@@ -43,13 +44,19 @@ def stays(
 ) -> list[TenantStay]:
     """The node's stays between two moments, the earliest first.
 
-    `records` are about this node, all until today, or the latest of them; `now` is the node today, None of a retired
-    one. What was so before the first record is told by the records that end it, and by today's node.
+    `records` are about this node and of the kinds `node_standing.STANDING_EVENTS`, the oldest first, all until today,
+    or the latest of them; `now` is the node today, None of a retired one. What was so before the first record is told
+    by the records that end it, and by today's node; where the first is the node's registration none is kept.
     """
-    ordered = sorted(records, key=lambda r: r.seq)
+    ordered = iter(records)
+    first = next(ordered, None)
+    ordered = chain((first,), ordered) if first is not None else ordered
     reading = _StayReading(node, _whole_second(since), _whole_second(until))
-    whole = bool(ordered) and isinstance(ordered[0].event, e.NodeRegistered)
-    state = NodeStanding(node) if whole else before(node, ordered, now)
+    if first is not None and isinstance(first.event, e.NodeRegistered):
+        state = NodeStanding(node)
+    else:
+        kept = list(ordered)
+        state, ordered = before(node, kept, now), iter(kept)
     if state.holder is not None:
         reading.opens(state.holder, _whole_second(state.holder.since), UNRECORDED)
     for record in ordered:

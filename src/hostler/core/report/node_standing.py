@@ -19,6 +19,16 @@ _CORDONS = frozenset({"cordon", "join_cluster"})
 _UNCORDONS = frozenset({"uncordon", "leave_cluster"})
 
 
+STANDING_EVENTS: tuple[type[Struct], ...] = (
+    *(e.NodeRegistered, e.NodeAssigned, e.NodeReleased, e.WaitingChanged, e.PhaseChanged),
+    *(e.ConditionRaised, e.ConditionUpdated, e.ConditionCleared, e.KnowledgeChanged),
+    *(e.CheckRecorded, e.RepairRecorded, e.BootObserved, e.InventorySeen),
+    *(e.PlanRecorded, e.PlanApproved, e.PlanAdvanced, e.PlanUndoing, e.PlanEnded),
+    *(e.OperationStarted, e.OperationFinished),
+)
+"""Records that tell how a node is: who reads all of these of a node needs no others."""
+
+
 class Cause(Struct, frozen=True, order=True):
     """How a node was. `state`: healthy, degraded, away or unknown; `kind` and `condition` say why, "" without a reason.
 

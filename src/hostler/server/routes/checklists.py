@@ -15,6 +15,8 @@ from hostler.core.state.model import Node
 from hostler.core.state.onboarding import NOT_BEGUN
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.state.verbs.onboarding import AddItemFile
+from hostler.journal.named_records import each_record, record_names
+from hostler.ports import RecordWindow
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState, Who
@@ -22,8 +24,8 @@ from hostler.server.problems import unknown
 from hostler.server.routes.attached_files import FILE_EXAMPLE, LARGEST_FILE, Attachment, FileBody, attach, sent
 from hostler.server.routes.intents import TheCaller
 
-HISTORY_READ = 5_000
-"""Records of a node in which a file of an earlier inspection is looked for."""
+ADDED = record_names(e.OnboardFileAdded)
+"""Records in which a file of an earlier inspection is looked for."""
 
 
 class ItemFileBody(FileBody, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -86,7 +88,8 @@ async def get_item_file(
 
 def _earlier(app_state: AppState, node: Node, digest: str) -> AttachedFile | None:
     """A file of an inspection that is over, as the node's history names it."""
-    told = (record.event for record in app_state.cell.journal.history(node.id, None, HISTORY_READ))
+    wanted = RecordWindow(subject=node.id, names=ADDED)
+    told = (record.event for record in each_record(app_state.cell.journal, wanted))
     added = (event.added.file for event in told if isinstance(event, e.OnboardFileAdded))
     return next((file for file in added if file.digest == digest), None)
 

@@ -4,6 +4,7 @@ from litestar import Router, get
 from litestar.params import FromPath
 
 from hostler.client.answers import IncidentRow
+from hostler.core.state.events import IncidentOpened
 from hostler.server.api_resources import IncidentView, history_row, incident_row
 from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
@@ -28,7 +29,7 @@ async def get_incident(app_state: TheAppState, who: Who, incident_id: FromPath[s
         raise unknown("incident", incident_id)
     records = await app_state.history(incident_id)
     told = tuple(history_row(app_state.shown(who, r)) for r in records)
-    if found is None and not any(row.name == "incident_opened" for row in told):
+    if found is None and not await app_state.named(incident_id, IncidentOpened):
         raise unknown("incident", incident_id)
     return IncidentView(incident_row(found) if found else None, found.members if found else {}, told)
 

@@ -1,7 +1,7 @@
 """Intents: every verb, on a node, a rack or whatever it names, in the name of the token that asks."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
 from uuid import uuid4
 
@@ -30,14 +30,16 @@ from hostler.core.state.verbs.maintenance import EndWork
 from hostler.core.state.verbs.nodes import Adopt, Register, RegisterAssets
 from hostler.core.state.verbs.tickets import HandOverTicket
 from hostler.core.state.ways_out import ByAct, WayOut, sentence_of
+from hostler.journal.named_records import each_record
 from hostler.logs import traces
+from hostler.ports import RecordWindow
 from hostler.server.acts import MOVED, ActFields, act_made, kind_named, verb_in
 from hostler.server.app_state import AppState
 from hostler.server.audit_trail import note
 from hostler.server.auth import SEE, demand, may, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheAppState, Who
-from hostler.server.intent_progress import HISTORY, Asked, asked, progress
+from hostler.server.intent_progress import READ, Asked, asked, progress
 from hostler.server.problems import ProblemError, invalid, problem_details, refuse, unknown
 from hostler.server.tenant_redaction_rules import UNTOLD
 from hostler.server.ticket_people import demand_colleague
@@ -245,8 +247,8 @@ async def get_intent(app_state: TheAppState, who: Who, intent: FromPath[str]) ->
     Seen by who asked for it, and by whoever sees every node that it concerns; by a tenant where it asked itself.
     """
 
-    def history(subject: str) -> list[Record]:
-        return app_state.cell.journal.history(subject, None, HISTORY)
+    def history(subject: str, after: int) -> Iterator[Record]:
+        return each_record(app_state.cell.journal, RecordWindow(after=after, subject=subject, names=READ))
 
     found = await asyncio.to_thread(asked, intent, history)
     if found is None or not _may_follow(app_state, who, found):

@@ -1,14 +1,17 @@
 """Maintenance of all nodes or of one: windows, work, notices, and what was repaired."""
 
 import asyncio
+from datetime import timedelta
 from functools import partial
 
 from litestar import Router, get
 
 from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
+from hostler.journal.named_records import each_record, record_names
 from hostler.ports import RecordWindow
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE
@@ -26,13 +29,20 @@ from hostler.server.maintenance_report import (
     with_account,
     work_of,
 )
-from hostler.server.node_histories import history
+from hostler.server.node_histories import HistoryQuery, history
 from hostler.server.node_reach import scopes_within, selected, within_reach
 from hostler.server.paging import Name, paged
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
-REPAIR_RECORDS = 1_000
+TICKETS = record_names(e.TicketOpened, e.TicketUpdated)
+CLOSING = record_names(e.TicketClosed)
+DONE = record_names(e.OperationFinished, e.PartMoved)
+SERVED = record_names(e.NodeAssigned, e.NodeRegistered)
+DEEDS_LEAST, DEEDS_DAYS = 1_000, 30
+"""Deeds are looked for among so many ended operations and moves of parts at least, and in all of so many days."""
+ALL = 1_000_000
+"""Tickets of a node, and the times that it was assigned: all are read."""
 
 
 @get("/maintenance", guards=SEE)
@@ -89,23 +99,30 @@ def _retired(app_state: AppState, who: Identity) -> tuple[NoticeRow, ...]:
 
 async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
     fleet = app_state.fleet
-    records = await history(app_state, who, name, None, REPAIR_RECORDS)
+    opened = await history(app_state, who, name, HistoryQuery(None, ALL, TICKETS))
+    since = app_state.now() - timedelta(days=DEEDS_DAYS)
+    done = await history(app_state, who, name, HistoryQuery(None, DEEDS_LEAST, DONE, since))
     node = fleet.resolve(name)
     if node is not None and not sees(who, node):
         node = None
     repairs: list[WorkRow] = []
-    for ticket in opened_tickets(records):
-        closing = await asyncio.to_thread(app_state.cell.journal.history, ticket.id, None, 50)
+    for ticket in opened_tickets(opened):
+        closing = await asyncio.to_thread(_closing, app_state, ticket.id)
         repairs.append(repair(node, ticket, app_state.shown(who, closing)))
     if node is None:
-        return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, records)))
+        return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, done)))
     holding = frozenset(scopes(app_state.context().fleet, node))
     windows = app_state.shown(who, tuple(w for w in fleet.windows.values() if w.scope in holding))
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
-    deeds = tuple(deeds_of(node.id, records))
+    deeds = tuple(deeds_of(node.id, done))
     node = app_state.shown(who, node)
-    work = with_account(node, work_of(fleet, node, tickets), records)
+    served = await history(app_state, who, name, HistoryQuery(None, 1, SERVED))
+    work = with_account(node, work_of(fleet, node, tickets), served)
     return Maintenance(windows, work, tuple(notices_of(node)), tuple(repairs), deeds)
+
+
+def _closing(app_state: AppState, ticket: str) -> list[Record]:
+    return list(each_record(app_state.cell.journal, RecordWindow(subject=ticket, names=CLOSING)))
 
 
 router = Router(path="/", route_handlers=[maintenance], tags=["lists"])

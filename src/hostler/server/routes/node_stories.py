@@ -1,6 +1,7 @@
 """Stories that a node's records tell: its history, why it is where it is, its life in lanes, and raw observations."""
 
 import asyncio
+from datetime import datetime, timedelta
 
 from litestar import Router, get
 from litestar.params import FromPath
@@ -9,20 +10,33 @@ from msgspec.structs import replace
 from hostler.core.policy.abilities import excluded_by
 from hostler.core.report.explain import explain, probation_of
 from hostler.core.report.explanation_chains import Explanation
-from hostler.core.report.lanes import Lanes, lanes
+from hostler.core.report.lanes import LANE_EVENTS, Lanes, lanes
 from hostler.core.report.last_failures import last_failures
 from hostler.core.report.next_actor import acts_next
-from hostler.core.state.model import Observation
+from hostler.core.state.model import Node, Observation
+from hostler.journal.named_records import record_names
 from hostler.server.api_resources import AgentSeen, HistoryRow, history_row
+from hostler.server.app_state import AppState
 from hostler.server.auth import SEE
 from hostler.server.cell_view import ObservationLog
 from hostler.server.dependencies import TheAppState, Who
-from hostler.server.node_histories import EXPLAINED_MAX, LANES_MAX, Before, archived, history
+from hostler.server.node_histories import (
+    EXPLAINED_LEAST,
+    LANES_LEAST,
+    RECENT_DAYS,
+    Before,
+    HistoryQuery,
+    archived,
+    history,
+)
 from hostler.server.paging import Limit, Name, Page
 from hostler.server.problems import refuse
 from hostler.server.running_jobs import job_spans
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Role
+
+LANES_READ = record_names(*LANE_EVENTS)
+"""Records that a node's lanes are made of."""
 
 
 @get("/nodes/{node_id:str}/history", guards=SEE)
@@ -31,19 +45,24 @@ async def node_history(
 ) -> Page[HistoryRow]:
     """Records about a node, newest first; of a retired one too."""
     stands = app_state.fleet.cell.seq
-    records = await history(app_state, who, node_id, before, limit)
+    records = await history(app_state, who, node_id, HistoryQuery(before, limit))
     cursor = str(records[-1].seq) if len(records) == limit else ""
     return Page(tuple(history_row(r) for r in records), cursor, await archived(app_state, cursor), stands)
 
 
 @get("/nodes/{node_id:str}/explain", guards=SEE)
 async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Explanation:
-    """Why a node is where it is: evidence → condition → rule → remedy → operations → outcome, latest first."""
-    records = await history(app_state, who, node_id, None, EXPLAINED_MAX)
+    """Why a node is where it is: evidence → condition → rule → remedy → operations → outcome, latest first.
+
+    From the records of the last 7 days, and from those of the time since which its conditions stand, at least the last
+    1,000; `since` is the first of them.
+    """
     node = app_state.fleet.resolve(node_id)
+    asked = HistoryQuery(None, EXPLAINED_LEAST, since=_asked_since(app_state, node))
+    records = await history(app_state, who, node_id, asked)
     if node is not None and not sees(who, node):
         node = None
-    told = explain(records, app_state.shown(who, node))
+    told = replace(explain(records, app_state.shown(who, node)), since=records[-1].at if records else None)
     if node is None:
         return told
     told = replace(told, acts_next=acts_next(app_state.fleet, node), failures=last_failures(node, app_state.now()))
@@ -59,14 +78,29 @@ async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str])
     return replace(told, progress=app_state.agents.get(node.id, AgentSeen()).doing)
 
 
+def _asked_since(app_state: AppState, node: Node | None) -> datetime:
+    """The moment since which everything about the node is read: what it has now began since then."""
+    since = app_state.now() - timedelta(days=RECENT_DAYS)
+    if node is None:
+        return since
+    began = [one.since for one in node.conditions]
+    return min([since, *began, *([node.plan.recorded_at] if node.plan is not None else [])])
+
+
 @get("/nodes/{node_id:str}/lanes", guards=SEE)
 async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str], before: Before = None) -> Lanes:
     """A node's life as spans: phases, pools, conditions, plans, operations, checks, tickets, holds, parts, people.
 
-    Jobs are those that run now, in the latest part alone: no record keeps them. The rest is of its last 10,000 records,
-    or the last ones before record `before`. Where they are `partial`, an earlier part is before their `first` record.
+    Jobs are those that run now, in the latest part alone: no record keeps them. The rest is of the last 7 days, or the
+    last ones before record `before`, and further back until 10,000 records are read. Where they are `partial`, an
+    earlier part is before their `first` record.
     """
-    records = await history(app_state, who, node_id, before, LANES_MAX)
+    until = app_state.now()
+    if before is not None:
+        (last,) = await history(app_state, who, node_id, HistoryQuery(before, 1, LANES_READ)) or (None,)
+        until = last.at if last is not None else until
+    asked = HistoryQuery(before, LANES_LEAST, LANES_READ, until - timedelta(days=RECENT_DAYS))
+    records = await history(app_state, who, node_id, asked)
     node = app_state.fleet.resolve(node_id)
     found = lanes(node.id if node else node_id, records, earlier=before is not None)
     if node is None or before is not None or not sees(who, node):

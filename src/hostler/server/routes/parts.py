@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from itertools import islice
 
 from litestar import Router, get
 from litestar.params import FromPath, FromQuery
@@ -13,19 +14,22 @@ from hostler.core.state import events as e
 from hostler.core.state.events import Record
 from hostler.core.state.model import Part
 from hostler.core.state.verbs.facts import Permission
+from hostler.journal.named_records import PAGE, each_record, record_names
+from hostler.ports import RecordWindow
 from hostler.server.api_resources import HistoryRow, history_row
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, may
 from hostler.server.dependencies import TheAppState, Wanted, Who
-from hostler.server.node_histories import OWN_PAGES_MAX, Before, archived
+from hostler.server.node_histories import Before, archived
 from hostler.server.node_reach import ids_for, reached, within_reach
 from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.problems import ProblemError, refuse
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity, Role
 
-READ_MOST = 1_000
-"""Records of a part that are read for its story."""
+STORY = record_names(e.PartMoved, e.RmaCaseOpened, e.RmaCaseChanged, e.RmaCaseClosed, e.RecurrenceCounted)
+"""Records of a part that its story is made of; all of them are read."""
+ALL = 1_000_000
 CASES_MOST = 50
 """Returns whose own records are read for the story of a part."""
 _SHELF = "~"
@@ -107,12 +111,13 @@ async def get_part(
     at = fleet.nodes.get(part.node) if part and part.node else None
     if not who.whole and (at is None or not sees(who, at)):
         part = None
-    story = await _records(app_state, who, serial, None, READ_MOST)
+    story = await _records(app_state, who, RecordWindow(subject=serial, names=STORY), ALL)
     if part is None and not any(is_named(record.event, serial) for record in story):
         if not node:
             raise _unknown(serial)
         story = []
-    told = story[:limit] if before is None else await _records(app_state, who, serial, before, limit)
+    wanted = RecordWindow(before=before, subject=serial)
+    told = await _records(app_state, who, wanted, limit) if story or node else []
     cursor = str(told[-1].seq) if len(told) == limit else ""
     return PartView(
         part,
@@ -131,21 +136,18 @@ def _unknown(serial: str) -> ProblemError:
     return refuse(404, "unknown", what, instead)
 
 
-async def _records(app_state: AppState, who: Identity, serial: str, before: int | None, limit: int) -> list[Record]:
+async def _records(app_state: AppState, who: Identity, wanted: RecordWindow, limit: int) -> list[Record]:
     """Records about the part as the caller is shown them, newest first."""
     if who.role is Role.tenant:
         return []
-    if who.whole:
-        return await asyncio.to_thread(app_state.cell.journal.history, serial, before, limit)
-    found: list[Record] = []
-    oldest = before
-    for _ in range(OWN_PAGES_MAX):
-        page = await asyncio.to_thread(app_state.cell.journal.history, serial, oldest, READ_MOST)
-        found.extend(r for r in page if within_reach(app_state, who, e.subjects_of(r.event)))
-        if len(page) < READ_MOST or len(found) >= limit:
-            break
-        oldest = page[-1].seq
-    return [app_state.shown(who, record) for record in found[:limit]]
+
+    def read() -> list[Record]:
+        records = each_record(app_state.cell.journal, wanted, min(limit, PAGE))
+        own = (r for r in records if who.whole or within_reach(app_state, who, e.subjects_of(r.event)))
+        return list(islice(own, limit))
+
+    found = await asyncio.to_thread(read)
+    return found if who.whole else [app_state.shown(who, record) for record in found]
 
 
 async def _cases(app_state: AppState, serial: str, story: list[Record]) -> tuple[PartCase, ...]:
@@ -155,7 +157,7 @@ async def _cases(app_state: AppState, serial: str, story: list[Record]) -> tuple
     ids = dict.fromkeys(r.event.case.id for r in story if isinstance(r.event, e.RmaCaseOpened | e.RmaCaseChanged))
     over = {record.event.case.id for record in story if isinstance(record.event, e.RmaCaseClosed)}
     left = [one for one in ids if one not in over and one not in standing][:CASES_MOST]
-    own = [record for one in left for record in await app_state.history(one)]
+    own = [record for one in left for record in await app_state.named(one, e.RmaCaseClosed)]
     return cases(serial, named, [*story, *own])
 
 

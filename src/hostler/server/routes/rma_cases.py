@@ -6,6 +6,7 @@ from litestar import Router, get
 from litestar.params import FromPath, FromQuery
 from msgspec import Struct
 
+from hostler.core.state.events import RmaCaseOpened
 from hostler.core.state.rma_cases import CaseStep, RmaCase, StockLine
 from hostler.core.tables.rma_steps import next_steps
 from hostler.server.api_resources import HistoryRow, history_row
@@ -91,7 +92,7 @@ async def get_case(app_state: TheAppState, case_id: FromPath[str]) -> RmaView:
     case = app_state.fleet.rma_cases.get(case_id)
     records = await app_state.history(case_id)
     told = tuple(history_row(record) for record in records if record.event.__struct_config__.tag != "ticket_opened")
-    if case is None and not any(row.name == "rma_case_opened" for row in told):
+    if case is None and not await app_state.named(case_id, RmaCaseOpened):
         raise unknown("return", case_id)
     return RmaView(case, _waits_for(case) if case is not None else (), told)
 

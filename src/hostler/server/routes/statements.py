@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from hostler.client.answers import CauseRow, StatementRow, WaitedRow
 from hostler.core.report.node_hours import TenantStay, stays
-from hostler.core.report.node_standing import AWAY
+from hostler.core.report.node_standing import AWAY, STANDING_EVENTS
 from hostler.core.state.events import NodeReleased, Record
 from hostler.core.state.model import Node
+from hostler.journal.named_records import each_named_since, each_record, record_names
 from hostler.ports import RecordWindow
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE
@@ -23,16 +24,13 @@ from hostler.server.dependencies import TheAppState, Who
 from hostler.server.fleet_status import own_pools
 from hostler.server.paging import Limit, Name, Page, Selection
 from hostler.server.problems import refuse
-from hostler.server.token_scope import intervals, sees
+from hostler.server.token_scope import HOLDERS, intervals, sees
 from hostler.server.tokens import Identity
 
-RECORDS_MOST = 10_000
-"""Records of a node that are read, the latest: what was before them is unknown."""
-LEFT_MOST = 10_000
-"""Departures from pools that are looked through, the latest."""
-HOLDERS_MOST = 1_000
-"""Records of a node that are looked through for whose it was."""
-LEFT = ("node_released",)
+LEFT = record_names(NodeReleased)
+"""Departures from pools."""
+NAMES_READ = record_names(*STANDING_EVENTS)
+"""Records of a node that its statement is made of, all that the journal has."""
 
 TheMonth = Annotated[
     str,
@@ -97,12 +95,12 @@ async def get_statement(  # noqa: PLR0913 - one argument per parameter of the UR
     if wanted is None:
         raise refuse(400, "malformed", f"month {month} has not begun", "name this month or an earlier one")
     journal, stands = app_state.cell.journal, app_state.fleet.cell.seq
-    left = await asyncio.to_thread(journal.named_since, LEFT, wanted.since, LEFT_MOST)
+    left = await asyncio.to_thread(lambda: list(each_named_since(journal, LEFT, wanted.since)))
     stretch = _stretch(app_state, who, own or tenant, left, PageStart(cursor, limit))
     standing = {name: node for name in stretch.nodes if (node := app_state.fleet.nodes.get(name)) is not None}
     asked = StatementQuery(wanted, own or tenant, who.grant.pool, stretch, standing, limit)
     rows, more = await asyncio.to_thread(_rows, journal, asked)
-    return Page(tuple(rows), more, "" if more else await asyncio.to_thread(_missing, journal, left), stands)
+    return Page(tuple(rows), more, "" if more else await asyncio.to_thread(_missing, journal), stands)
 
 
 def _month(text: str, now: datetime) -> Month | None:
@@ -139,13 +137,10 @@ def _ids(app_state: AppState, who: Identity, tenant: str, pools: set[str]) -> li
     return sorted(i for name in pools for i in fleet.index.members(f"pool:{name}"))
 
 
-def _missing(journal: JournalView, left: Sequence[Record]) -> str:
-    """Records and departures that this statement lacks, "" for none."""
+def _missing(journal: JournalView) -> str:
+    """Records that this statement lacks, "" for none."""
     gone = journal.archived()
-    lacks = [gone.text] if gone is not None else []
-    if len(left) == LEFT_MOST:
-        lacks.append(f"nodes that left a pool before {left[-1].at:%Y-%m-%d %H:%M} UTC are not listed")
-    return "; ".join(lacks)
+    return gone.text if gone is not None else ""
 
 
 def _rows(journal: JournalView, asked: StatementQuery) -> tuple[list[StatementRow], str]:
@@ -165,7 +160,7 @@ def _of_node(journal: JournalView, asked: StatementQuery, node: str) -> list[Sta
     now = asked.now.get(node)
     if asked.tenant and not _served(journal, asked.tenant, node, now):
         return []
-    records = journal.history(node, None, RECORDS_MOST)
+    records = each_record(journal, RecordWindow(subject=node, names=NAMES_READ, oldest_first=True))
     found = stays(node, records, now, asked.month.since, asked.month.until)
     return [_row(stay) for stay in found if asked.tenant in ("", stay.tenant) and asked.pool in ("", stay.pool)]
 
@@ -174,7 +169,7 @@ def _served(journal: JournalView, tenant: str, node: str, now: Node | None) -> b
     """Whether the node was ever the tenant's: few records tell that, and keep others' histories from being read."""
     if now is not None and now.assignment is not None and now.assignment.tenant == tenant:
         return True
-    return bool(intervals(journal.window(RecordWindow(subject=node, name="node_"), HOLDERS_MOST), tenant))
+    return bool(intervals(list(each_record(journal, RecordWindow(subject=node, names=HOLDERS))), tenant))
 
 
 def _row(stay: TenantStay) -> StatementRow:

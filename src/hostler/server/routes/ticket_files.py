@@ -50,7 +50,7 @@ async def _files(app_state: AppState, name: str) -> tuple[str, tuple[AttachedFil
     """The node or asset of the ticket, and its files; of a closed one as they were recorded."""
     if (ticket := app_state.fleet.tickets.get(name)) is not None:
         return ticket.node, ticket.files
-    records = await app_state.history(name)
+    records = await app_state.named(name, e.TicketFileAdded)
     added = [r.event for r in records if isinstance(r.event, e.TicketFileAdded) and r.event.ticket == name]
     return (added[0].node if added else ""), tuple(event.file for event in added)
 
