@@ -112,7 +112,10 @@ def test_records_of_some_names_are_all_found_among_others(journal: Journal) -> N
     epoch = journal.acquire("a")
     wanted: list[int] = []
     for seq in range(1, 12_001, 2_000):
-        rare = [e.NodeReleased(node="n3", reason="x", at=at(seq)), e.PartMoved(serial="S", before="n3", after="n4", slot="gpu0")]
+        rare = [
+            e.NodeReleased(node="n3", reason="x", at=at(seq)),
+            e.PartMoved(serial="S", before="n3", after="n4", slot="gpu0"),
+        ]
         journal.append(boots(seq, seq + 1_997), epoch)
         named = (e.Record(seq + 1_998 + i, at(seq), epoch, "", one) for i, one in enumerate(rare))
         journal.append(Batch(records=tuple(named)), epoch)
