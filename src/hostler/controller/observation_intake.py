@@ -13,7 +13,7 @@ from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.conditions.lifecycle import stand, with_drill_seen
 from hostler.core.conditions.merge import take_in
 from hostler.core.diagnose import Finding, memory_errors, switch_errors
-from hostler.core.diagnose.judge import judge
+from hostler.core.diagnose.judge import judge, says_nothing
 from hostler.core.diagnose.recurrence_windows import with_work
 from hostler.core.state import events as e
 from hostler.core.state.customer_workloads import Workload
@@ -60,6 +60,8 @@ def received_at(observation: Observation, now: datetime) -> Observation:
 
 def caused_by(context: DecisionContext, node_id: str, seen: Observation) -> Iterator[Caused]:
     """Events recorded because of one observation of the cell; each must be folded before the next is asked for."""
+    if says_nothing(seen):
+        return
     fleet, live = context.fleet, context.live
     node = fleet.nodes[node_id]
     yield from of_observation(fleet, node, seen, live.workloads(node))

@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import Input, IntentAsked, NodeSeen, Observed, Replied
 from hostler.core.state.model import Observation
-from hostler.logs.secret_patterns import redact, redact_facts
+from hostler.logs.secret_patterns import certainly_none, redact, redact_facts
 
 
 def without_secrets(told: Input) -> Input:
     """The input without secrets in its texts; the input itself where it has none."""
     match told:
         case Observed(observations=seen):
+            if certainly_none([one.text for one in seen]) and not any(one.facts for one in seen):
+                return told
             kept = tuple(_observation(one) for one in seen)
             return told if _same(kept, seen) else replace(told, observations=kept)
         case Replied(outcome=outcome):

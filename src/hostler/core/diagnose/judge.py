@@ -17,7 +17,7 @@ from hostler.core.diagnose.external import judge_external
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.firmware import judge_firmware
 from hostler.core.diagnose.inventory import judge_inventory
-from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
+from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, is_ordinary, malformed
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_health import judge_part_health
 from hostler.core.diagnose.reported_state import judge_dcgm_state, judge_gpu_state, judge_host_state
@@ -48,6 +48,11 @@ def judge(observation: Observation, node: Node, sku: Sku | None) -> tuple[Findin
     )
 
 
+def says_nothing(observation: Observation) -> bool:
+    """Whether `judge` finds nothing in it on any node: an ordinary line of the kernel log, as nearly all are."""
+    return observation.kind == "kernel_log" and not observation.facts and is_ordinary(observation.text)
+
+
 def _of_earlier_boot(finding: Finding) -> Finding:
     return replace(finding, facts={**finding.facts, "earlier_boot": True})
 
@@ -64,7 +69,7 @@ def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[
         return [replace(finding, drill=drilled.drill) for finding in _reported(decoded, observation, node)]
     if by_kernel:
         findings = _reported(decoded, observation, node)
-        unread = malformed(observation.text)
+        unread = malformed(observation.text, decoded)
         if unread:
             text = f"a driver's fault report could not be read: {unread[:TEXT_SHOWN_CHARS]}"
             findings.append(stands("observation.unreadable", text, "kernel_log"))

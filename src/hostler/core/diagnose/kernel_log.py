@@ -53,7 +53,7 @@ def decode(text: str) -> tuple[Decoded, ...]:
 
     Repeated lines give repeated values, lines of one report give one; folding them further is the caller's affair.
     """
-    if len(text) <= SHORT_CHARS and not passes(text.encode("utf-8", "replace")):
+    if is_ordinary(text):
         return ()
     text = text[:TEXT_LIMIT_CHARS]
     found: list[tuple[int, Decoded]] = []
@@ -68,14 +68,22 @@ def decode(text: str) -> tuple[Decoded, ...]:
     return join(text, found)
 
 
-def malformed(text: str) -> str:
-    """The first line of a kernel's own text that starts like an Xid or SXid and cannot be read as one, else ""."""
+def is_ordinary(text: str) -> bool:
+    """Whether it certainly reports nothing, in whole or in part; told by its words, and never of a long text."""
+    return len(text) <= SHORT_CHARS and not passes(text.encode("utf-8", "replace"))
+
+
+def malformed(text: str, decoded: tuple[Decoded, ...]) -> str:
+    """The first line of a kernel's own text that starts like an Xid or SXid and cannot be read as one, else "".
+
+    `decoded` is what `decode` has found in the text: a line that is all of it is not decoded twice.
+    """
     text = text[:TEXT_LIMIT_CHARS]
     if "Xid (" not in text:
         return ""
     for at in lines_with(text, "Xid ("):
         line = line_at(text, at)
-        if line.message.startswith(_REPORT_STARTS) and not decode(line.message):
+        if line.message.startswith(_REPORT_STARTS) and not (decoded if line.message == text else decode(line.message)):
             return printable(line.message)
     return ""
 

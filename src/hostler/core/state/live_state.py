@@ -5,6 +5,7 @@ disturbed. Only the engine writes here, from inputs; `fold` never reads it.
 """
 
 from datetime import datetime
+from functools import cached_property
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -117,21 +118,35 @@ class LiveSubnet(Struct, frozen=True):
     differs: dict[str, datetime] = {}
 
 
-class Release(Struct, frozen=True):
-    """The version that runs here: its name, and the formats in which events and shapes of their bodies came."""
+class Release(Struct, frozen=True, dict=True):
+    """The version that runs here: its name, and the formats in which events and shapes of their bodies came.
+
+    Each record asks these questions several times, so that the answers are kept; they stand in no field.
+    """
 
     version: str = "0.1.0"
     introduced: dict[tuple[str, int], int] = field(default_factory=INTRODUCED.copy)
     bodies: BodyShapes = field(default_factory=recorded)
 
-    @property
+    @cached_property
     def reads(self) -> int:
         """The highest format that this version reads."""
         return max(self.bodies.newest, *self.introduced.values(), 1)
 
+    @cached_property
+    def _newest(self) -> dict[str, int]:
+        newest: dict[str, int] = {}
+        for name, version in self.introduced:
+            newest[name] = max(version, newest.get(name, version))
+        return newest
+
+    @cached_property
+    def _versions(self) -> dict[tuple[str, int], int]:
+        return {}
+
     def newest(self, name: str) -> int:
         """The newest version of the body of the event of this stored name."""
-        return max((version for known, version in self.introduced if known == name), default=1)
+        return self._newest.get(name, 1)
 
     def format_of(self, name: str) -> int:
         """The format that a cell must have for the event to be written, in an older version's words if need be."""
@@ -142,8 +157,10 @@ class Release(Struct, frozen=True):
 
     def version_for(self, name: str, cell: int) -> int:
         """The newest version of the event's body that every controller of a cell of this format reads."""
-        fitting = (v for (known, v), came in self.introduced.items() if known == name and came <= cell)
-        return max(fitting, default=1)
+        if (known := self._versions.get((name, cell))) is None:
+            fitting = (v for (one, v), came in self.introduced.items() if one == name and came <= cell)
+            known = self._versions[name, cell] = max(fitting, default=1)
+        return known
 
     def may_differ(self, name: str, cell: int) -> bool:
         """Whether bodies of the event may hold what a cell of this format does not have."""

@@ -9,13 +9,15 @@ V = TypeVar("V")
 class Table(Generic[V]):
     """A dict with an overlay. Keys come in the order of a plain dict, whenever what was put has been merged.
 
-    `back` are keys of the base that were deleted and put again in the overlay: they have gone to the end.
+    `back` are keys of the base that were deleted and put again in the overlay: they have gone to the end. `_grown` is
+    how many keys the overlay adds: each record of a long step asks how many there are.
     """
 
     def __init__(self, base: dict[str, V] | None = None) -> None:
         self.base: dict[str, V] = base if base is not None else {}
         self.over: dict[str, V | None] = {}
         self.back: dict[str, None] = {}
+        self._grown = 0
 
     def get(self, key: str) -> V | None:
         """The value under the key, None where there is none."""
@@ -43,9 +45,7 @@ class Table(Generic[V]):
         yield from (key for key, value in over.items() if value is not None and (key not in self.base or key in back))
 
     def __len__(self) -> int:
-        fresh = sum(1 for key, value in self.over.items() if value is not None and key not in self.base)
-        gone = sum(1 for key, value in self.over.items() if value is None and key in self.base)
-        return len(self.base) + fresh - gone
+        return len(self.base) + self._grown
 
     @property
     def bare(self) -> bool:
@@ -58,6 +58,7 @@ class Table(Generic[V]):
 
     def put(self, key: str, value: V | None) -> None:
         """Set the key, or delete it with None."""
+        self._grown += (value is not None) - (self.get(key) is not None)
         if value is not None and self.over.get(key, value) is None:
             del self.over[key]
             if key in self.base:
@@ -75,8 +76,10 @@ class Table(Generic[V]):
                 self.base[key] = value
         self.over.clear()
         self.back.clear()
+        self._grown = 0
 
     def drop(self) -> None:
         """Forget what the step has changed."""
         self.over.clear()
         self.back.clear()
+        self._grown = 0
