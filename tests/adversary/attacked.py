@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -34,11 +35,21 @@ PATIENCE_S = 60.0
 class Served:
     """The server: its address, its process, and tokens for it."""
 
-    def __init__(self, port: int, pid: int, data: Path) -> None:
+    def __init__(self, port: int, pid: int, data: Path, trust: ssl.SSLContext | None = None) -> None:
         self.port = port
         self.pid = pid
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"{'https' if trust else 'http'}://127.0.0.1:{port}"
         self._data = data
+        self._trust = trust
+
+    def connected(self, timeout_s: float, source: str = "") -> http.client.HTTPConnection:
+        """A client of the API, by TLS where that is how it is served."""
+        there = (source, 0) if source else None
+        if self._trust is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s, source_address=there)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=timeout_s, source_address=there, context=self._trust
+        )
 
     def token(self, grant: Grant) -> str:
         with closing(TokenStore(self._data / "tokens.db")) as store:
@@ -59,7 +70,7 @@ class Served:
     def ask(self, method: str, path: str, token: str, body: Any = None, timeout_s: float = 30.0) -> tuple[int, Any]:
         """Status and body of one request on a connection of its own."""
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)) as one:
+        with closing(self.connected(timeout_s)) as one:
             one.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = one.getresponse()
             raw = answer.read()
@@ -72,18 +83,21 @@ def _status_kib(pid: int, name: str) -> int:
 
 
 @asynccontextmanager
-async def attacked(folder: Path, *more: str, files: int = FILES) -> AsyncIterator[Served]:
-    """`hostler serve` with so many files and so much memory at most."""
+async def attacked(
+    folder: Path, *more: str, files: int = FILES, trust: ssl.SSLContext | None = None
+) -> AsyncIterator[Served]:
+    """`hostler serve` with so many files and so much memory at most; `trust` where `more` has it serve by TLS."""
     data, log, port = folder / "data", folder / "log", free_port()
     data.mkdir(mode=0o700, exist_ok=True)
     limit = f'ulimit -n {files}; ulimit -v {MEMORY_KIB}; exec "$@"'
     argv = ["/bin/sh", "-c", limit, "sh", HOSTLER, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *more]
-    async with process(*argv, log=log) as serving, aiohttp.ClientSession() as session:
+    connector = aiohttp.TCPConnector(ssl=trust if trust is not None else True)
+    async with process(*argv, log=log) as serving, aiohttp.ClientSession(connector=connector) as session:
         try:
-            await answers(session, f"http://127.0.0.1:{port}/readyz", START_S, serving)
+            await answers(session, f"{'https' if trust else 'http'}://127.0.0.1:{port}/readyz", START_S, serving)
         except (AssertionError, TimeoutError) as why:
             raise AssertionError(f"{why}\n{log.read_text()[-2_000:]}") from None
-        yield Served(port, serving.pid, data)
+        yield Served(port, serving.pid, data, trust)
         assert serving.returncode is None, log.read_text()[-2_000:]
 
 
@@ -138,10 +152,7 @@ class Witness:
                 self.most_mib = max(self.most_mib, self._served.rss_mib())
 
     def _once(self) -> None:
-        port = self._served.port
-        with closing(
-            http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S, source_address=(WITNESS, 0))
-        ) as one:
+        with closing(self._served.connected(PATIENCE_S, WITNESS)) as one:
             one.request("GET", "/healthz")
             if one.getresponse().read()[:1] != b"{":
                 raise http.client.HTTPException("no health")

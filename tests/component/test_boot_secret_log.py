@@ -4,12 +4,13 @@ import io
 import logging
 from typing import Any
 
-from aiohttp.test_utils import TestClient, TestServer
+import aiohttp
 
 from hostler.core.boot.secrets import DOOR, secret_of
 from hostler.logs import structured
 from hostler.ports import JournalError
-from hostler.server.boot.listener import create_boot_app
+from hostler.server.boot.boot_answers import BootAnswers
+from hostler.server.boot.listener import boot_listening
 
 
 class DownRequests:
@@ -33,9 +34,11 @@ async def test_a_request_that_cannot_be_answered_leaves_its_route_and_not_its_se
     house = logging.getLogger("hostler")
     house.addHandler(handler)
     try:
-        async with TestClient(TestServer(create_boot_app(requests))) as client:
+        listening = boot_listening(BootAnswers(requests).answer, "127.0.0.1", 0)
+        async with listening as url, aiohttp.ClientSession() as client:
             for last in ("script", "ci/user-data"):
-                assert (await client.get(f"/n/n1/{secret}/{last}")).status == 503
+                async with client.get(f"{url}/n/n1/{secret}/{last}") as answer:
+                    assert answer.status == 503
     finally:
         house.removeHandler(handler)
     assert stream.getvalue().count("boot_request_not_answered") == 2

@@ -34,6 +34,7 @@ from hostler.journal.memory import MemoryJournal
 from hostler.ports import RefusedError
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
+from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
@@ -260,7 +261,10 @@ async def boot_world(folder: Path, signers: Signers | None = None, **more: str) 
     tokens = TokenStore(folder / "tokens.db")
     requests = BootRequests(cell, ImageCatalogue(images, signers), KEY, driver.offers.get, tokens)
     try:
-        async with boot_listening(requests, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
+        async with (
+            boot_listening(BootAnswers(requests).answer, "127.0.0.1", 0) as url,
+            aiohttp.ClientSession() as session,
+        ):
             told = documents(url, **more)
             now = datetime.now(UTC)
             activate = Intent("i0", Activate(), FLEET, "ann", "a test", now)

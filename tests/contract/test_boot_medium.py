@@ -27,6 +27,7 @@ from hostler.drivers.boot.network_reboot import NetworkReboot
 from hostler.drivers.secrets.folder import SecretFolder
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
+from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening, media_listening
@@ -125,7 +126,9 @@ async def test_a_bmc_that_takes_https_alone_reads_its_medium_there_and_nothing_e
     async with a_world(tmp_path) as world:
         await world.register()
         medium = urlsplit(world.driver.drive).path
-        async with media_listening(world.requests, "127.0.0.1", 0, certificate.server_context()) as there:
+        async with media_listening(
+            BootAnswers(world.requests).answer, "127.0.0.1", 0, certificate.server_context()
+        ) as there:
             (status, whole), (second, _) = [
                 await by_tls(there + medium, via, certificate) for via in (BMC, "127.0.0.77")
             ]
@@ -262,7 +265,7 @@ async def successor(world: BootWorld) -> AsyncIterator[None]:
     await second.start()
     try:
         requests = BootRequests(second, ImageCatalogue(world.images), KEY, world.driver.offers.get, world.tokens)
-        async with boot_listening(requests, "127.0.0.1", 0) as url:
+        async with boot_listening(BootAnswers(requests).answer, "127.0.0.1", 0) as url:
             world.url = url
             yield
     finally:

@@ -19,6 +19,7 @@ from hostler.drivers.secrets.secret_cache import KeptSecrets
 from hostler.ports import RefusedError
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
+from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening
@@ -34,7 +35,7 @@ async def successor(world: BootWorld, key: bytes) -> AsyncIterator[str]:
     await second.start()
     try:
         requests = BootRequests(second, ImageCatalogue(world.images), key, world.driver.offers.get, world.tokens)
-        async with boot_listening(requests, "127.0.0.1", 0) as url:
+        async with boot_listening(BootAnswers(requests).answer, "127.0.0.1", 0) as url:
             yield url
     finally:
         await second.stop()

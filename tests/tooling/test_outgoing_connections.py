@@ -34,7 +34,7 @@ JUDGED = {
 WITHOUT = {
     "app/first_start.py": "a SQLite file",
     "journal/reading_files.py": "DuckDB, over files",
-    "server/uvicorn_server.py": "listens",
+    "server/guarded_listener.py": "listens",
     "server/token_storage.py": "a SQLite file",
     "journal/postgres.py": "the cell's own database, by its URL on the command line",
     "journal/sqlite.py": "a SQLite file",

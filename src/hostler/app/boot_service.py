@@ -6,7 +6,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from ssl import Purpose, SSLContext, create_default_context
+from ssl import SSLContext
 
 from hostler.app.controller_process import Gate
 from hostler.app.start_settings import ServeSettings
@@ -16,10 +16,12 @@ from hostler.drivers.boot.network_reboot import NetworkReboot
 from hostler.logs.structured import logger
 from hostler.ports import OperationDriver, PortError, Secrets
 from hostler.runtime.runner import Cell
+from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
 from hostler.server.boot.listener import boot_listening, media_listening
 from hostler.server.boot.signed_list import SignedListError, Signers, signers_of
+from hostler.server.guarded_listener import server_tls
 from hostler.server.tokens import TokenStore
 
 log = logger()
@@ -55,10 +57,10 @@ class BootService:
         catalogue = ImageCatalogue(self._folder, self._signers)
         configuration = cell.view.configuration
         await catalogue.verify(configuration.boot, configuration.sha256)
-        requests = BootRequests(cell, catalogue, self._key, self._gate.offered, tokens)
-        async with boot_listening(requests, *listen) as address, AsyncExitStack() as stack:
+        answers = BootAnswers(BootRequests(cell, catalogue, self._key, self._gate.offered, tokens))
+        async with boot_listening(answers.answer, *listen) as address, AsyncExitStack() as stack:
             if self._media is not None and self._tls is not None:
-                await stack.enter_async_context(media_listening(requests, *self._media, self._tls))
+                await stack.enter_async_context(media_listening(answers.answer, *self._media, self._tls))
             yield address
 
 
@@ -91,14 +93,12 @@ def refuse_unheeded(settings: ServeSettings) -> None:
 
 def media_tls(settings: ServeSettings) -> SSLContext:
     """TLS for BMCs that fetch media so, by the API's certificate. Raises InvalidInputError."""
-    tls = create_default_context(Purpose.CLIENT_AUTH)
     try:
-        tls.load_cert_chain(settings.tls_cert, settings.tls_key or None)
+        return server_tls(settings.tls_cert, settings.tls_key)
     except OSError as error:
         what = f"no certificate for it: {error.strerror or error}"
         instead = "name one with --tls-cert and --tls-key, under the name that BMCs know"
         raise InvalidInputError((Problem("--boot-media-listen", 0, what, instead),)) from error
-    return tls
 
 
 def boot_signers(path: str) -> Signers | None:

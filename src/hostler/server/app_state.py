@@ -35,6 +35,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
 from hostler.server.event_stream import Streams
+from hostler.server.listener_watch import OpenFiles
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
 from hostler.server.paging import Nodes, Roster
@@ -87,6 +88,7 @@ class AppState:
         self.agents: dict[str, AgentSeen] = {}
         self.recent = Recent(cell)
         self.connections: list[ConnectionTable] = []
+        self.open_files = OpenFiles()
         self.refusals = Refusals()
         self.documents = DocumentParser()
         self.outside = Outside()

@@ -5,10 +5,11 @@ is no room, the connection that has waited longest without a request gives way t
 keeps anybody out.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv6Address, ip_address
 from itertools import chain
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -19,6 +20,17 @@ IPV6_PREFIX = 64
 STRANGERS_SHARE = 4
 """One address may have a quarter of all connections before any sender on them is recognised."""
 STRANGERS_LEAST = 64
+NO_ROOM, LATE_HANDSHAKE, LATE_REQUEST, LATE_READER, BAD_REQUEST = (
+    "no_room",
+    "late_handshake",
+    "late_request",
+    "late_reader",
+    "bad_request",
+)
+"""Reasons for which a listener ends connections: they are values of a metric's label."""
+ListenerName = Literal["everybody", "people", "agents", "boot", "boot-media"]
+"""Listeners of `serve`; each is attacked by `tests/adversary/test_listeners.py`."""
+REASONS = (NO_ROOM, LATE_HANDSHAKE, LATE_REQUEST, LATE_READER, BAD_REQUEST)
 
 
 class ConnectionLimits(Struct, frozen=True):
@@ -35,14 +47,23 @@ def limits(total: int) -> ConnectionLimits:
     return ConnectionLimits(total, max(STRANGERS_LEAST, total // STRANGERS_SHARE))
 
 
+class ListenerCounts(Struct, frozen=True):
+    """Numbers of one listener: connections open and the most, those that it ended by reason."""
+
+    listener: str
+    open: int
+    most: int
+    ended: dict[str, int]
+
+
 class Connection(Protocol):
-    """One client's connection. `answering`: a request of it is under way."""
+    """One client's connection. `answering`: a request of it is under way, and the client takes the answer."""
 
     address: str
 
     @property
     def answering(self) -> bool:
-        """Whether a request of this connection is under way."""
+        """Whether a request of this connection is under way, and the client reads what it is sent."""
 
     def end(self) -> None:
         """Close it now; what it asked for is not answered any more."""
@@ -54,16 +75,22 @@ _Group = dict[Connection, None]
 
 
 class ConnectionTable:
-    """The open connections of one listener. `refused` counts those that were turned away or gave way."""
+    """The open connections of one listener. `ended` counts those that it ended, by reason."""
 
-    def __init__(self, most: ConnectionLimits) -> None:
+    def __init__(self, most: ConnectionLimits, listener: ListenerName = "everybody") -> None:
         self.limits = most
-        self.refused = 0
+        self.listener = listener
+        self.ended = Counter(dict.fromkeys(REASONS, 0))
         self._strangers: dict[str, _Group] = {}
         self._owned: dict[str, _Group] = {}
         self._identities: dict[str, Identity] = {}
         self._owner: dict[Connection, str] = {}
         self._count = 0
+
+    @property
+    def refused(self) -> int:
+        """Connections that were turned away, or gave way to newer ones."""
+        return self.ended[NO_ROOM]
 
     @property
     def strangers(self) -> int:
@@ -74,6 +101,10 @@ class ConnectionTable:
     def known(self) -> int:
         """Connections that count as some identity's."""
         return len(self._owner)
+
+    def counts(self) -> ListenerCounts:
+        """Numbers for people and for metrics."""
+        return ListenerCounts(self.listener, self._count, self.limits.total, dict(self.ended))
 
     def opened(self, connection: Connection) -> bool:
         """Tell whether there is room for the connection."""
@@ -121,7 +152,7 @@ class ConnectionTable:
 
     def _give_way(self, newest: Connection, group: _Group) -> bool:
         """Close the oldest of the group that asks for nothing; where there is none, the newest has no room."""
-        self.refused += 1
+        self.ended[NO_ROOM] += 1
         for connection in group:
             if connection is not newest and not connection.answering:
                 self._forget(connection)

@@ -2,9 +2,14 @@
 
 The parser is fed in small pieces and looked at after each, so that it never keeps much more than HEAD_BYTES of a head
 that does not end: httptools joins the pieces of an unfinished header anew with each read, which costs the square of it.
+
+Every listener of `serve` speaks through this protocol, the boot network's too (ADR 184): a client that sends or reads
+too slowly loses its connection here, and one that does not read gives way to a newcomer where there is no room.
 """
 
 import asyncio
+import socket
+import sys
 from typing import Any
 
 import msgspec
@@ -14,7 +19,14 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from hostler.server.connection_limits import ConnectionTable, address_of
+from hostler.server.connection_limits import (
+    BAD_REQUEST,
+    LATE_READER,
+    LATE_REQUEST,
+    Connection,
+    ConnectionTable,
+    address_of,
+)
 from hostler.server.problems import MEDIA_TYPE, problem_details
 from hostler.server.server_settings import Audience
 from hostler.server.tokens import Identity
@@ -31,7 +43,12 @@ BODY_S = 10.0
 """A body that is not whole by then must have brought BODY_RATE of bytes a second in that time, and so on."""
 BODY_RATE = 16 * 1024
 WRITE_S = 30.0
-"""Time for which a client may read nothing of an answer that waits for it."""
+"""A client for whose reading bytes wait must have taken WRITE_RATE of bytes a second in that time, and so on."""
+WRITE_RATE = 1024
+STALLED_S = 5.0
+"""A client that has not read for so long gives way to a newer connection where there is no room."""
+_ACKED_AT = 120
+"""Offset of `tcpi_bytes_acked` in Linux' `struct tcp_info` (linux/tcp.h)."""
 IDLE_STRANGER_S = 5
 """Time for which a connection without a recognised sender is kept between requests."""
 
@@ -44,12 +61,23 @@ class Listener(Struct, frozen=True):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection. `address` is who it counts for until a token was recognised on it."""
+    """One connection. `address` is who it counts for until a token was recognised on it.
+
+    `queues`: its request waits for its turn among others, so that it gives way to a newer connection where there is no
+    room. `handshake` is what the connection counted as until its TLS handshake was over.
+    """
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], listener: Listener
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        listener: Listener,
+        handshake: Connection | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state)
+        self.queues = False
+        self._handshake = handshake
         self.table = listener.table
         self.audience = listener.audience
         self.address = ""
@@ -63,14 +91,23 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unread_bytes = 0
         self._receiving: asyncio.TimerHandle | None = None
         self._sending: asyncio.TimerHandle | None = None
+        self._had_read: int | None = None
+        self._stalled_since = 0.0
 
     # --- who it is
 
     @property
     def answering(self) -> bool:
-        """Tell whether a complete request is under way."""
+        """Tell whether a complete request is under way, and its client reads."""
         answered = self._answered
-        return answered is not None and not (answered.more_body or answered.response_complete)
+        if answered is None or answered.more_body or answered.response_complete or self.queues:
+            return False
+        return not self._stalled_since or self.loop.time() - self._stalled_since < STALLED_S
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody reads an answer on it any more."""
+        return self.transport.is_closing()
 
     def recognised(self, who: Identity) -> bool:
         """Count it as this identity's; whether there is room for it."""
@@ -88,6 +125,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Register the connection; where its address has too many, refuse it."""
         super().connection_made(transport)
         self.address = address_of(self.client[0] if self.client else "")
+        if self._handshake is not None:
+            self.table.closed(self._handshake)
+            self._handshake = None
         if self.table.opened(self):
             self._receiving = self.loop.call_later(HEAD_S, self._late, self._body_bytes)
         else:
@@ -129,6 +169,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._head_bytes + self._unread_bytes > HEAD_BYTES or len(headers) > HEADERS_MAX:
             self._refuse_head()
         elif len(self.pipeline) > PIPELINED_MAX:
+            self.table.ended[BAD_REQUEST] += 1
             self._refuse(
                 503, "busy", f"more than {PIPELINED_MAX} requests were sent ahead of their answers", "wait for answers"
             )
@@ -169,15 +210,43 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Start the time limit within which the client has to read."""
         super().pause_writing()
+        self._stalled_since = self.loop.time()
         if self._sending is None:
-            self._sending = self.loop.call_later(WRITE_S, self.end)
+            self._watch_reader(self._acknowledged())
 
     def resume_writing(self) -> None:
-        """Stop that time limit."""
+        """The client has read most of what waited for it."""
         super().resume_writing()
-        if self._sending is not None:
-            self._sending.cancel()
-            self._sending = None
+        self._stalled_since = 0.0
+        self._had_read = None
+
+    def on_response_complete(self) -> None:
+        """Watch the client read the rest of the answer: it may be too little for the transport to say so."""
+        super().on_response_complete()
+        if self._sending is None and self.transport.get_write_buffer_size():
+            self._watch_reader(None)
+
+    def _watch_reader(self, had_read: int | None) -> None:
+        """Look after WRITE_S how much the client has read beyond `had_read`; None: that is known from then on."""
+        self._had_read = had_read
+        self._sending = self.loop.call_later(WRITE_S, self._look_at_reader)
+
+    def _look_at_reader(self) -> None:
+        """End the connection where bytes wait for a client that reads too little: closing it would wait for them."""
+        self._sending = None
+        if not self.transport.get_write_buffer_size():
+            return
+        has_read = self._acknowledged()
+        if self._had_read is not None and has_read - self._had_read < WRITE_S * WRITE_RATE:
+            self.table.ended[LATE_READER] += 1
+            self.end()
+        else:
+            self._watch_reader(has_read)
+
+    def _acknowledged(self) -> int:
+        """Bytes that the client's system has taken: ours may hold megabytes that nobody has read."""
+        told = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKED_AT + 8)
+        return int.from_bytes(told[_ACKED_AT:], sys.byteorder)
 
     def _late(self, had: int) -> None:
         """The time for a head or a stretch of a body is over."""
@@ -190,6 +259,7 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         body = self.cycle is not None and not self._in_head and not self._whole
         what = "the request's body" if body else "the request's headers"
+        self.table.ended[LATE_REQUEST] += 1
         self._refuse(408, "too_slow", f"{what} did not come in time", "send it again at once")
 
     def _stop_receiving(self) -> None:
@@ -201,9 +271,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP with a problem document, and close."""
+        self.table.ended[BAD_REQUEST] += 1
         self._refuse(400, "malformed", msg, "send HTTP/1.1")
 
     def _refuse_head(self) -> None:
+        self.table.ended[BAD_REQUEST] += 1
         what = f"more than {HEAD_BYTES} bytes or {HEADERS_MAX} fields of headers"
         self._refuse(431, "too_large", what, "send fewer and shorter ones")
 
@@ -218,6 +290,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self._tell_gone()
         self.transport.close()
+        if self._sending is None:
+            self._watch_reader(None)
 
     def _tell_gone(self) -> None:
         """Have the request that is answered, and the ones sent ahead, learn that nobody waits for them.

@@ -11,6 +11,7 @@ from hostler.core.state.model import Phase
 from hostler.core.state.syndromes import CAUSES
 from hostler.ports import RouteCounts
 from hostler.server.app_state import AppState
+from hostler.server.connection_limits import ListenerCounts
 from hostler.server.notification_log import NotificationLog
 
 
@@ -23,6 +24,7 @@ class CellCollector(Collector):
         self._streams = app_state.streams
         self._forwarded = app_state.forwarder.counts
         self._connections = app_state.connections
+        self._open_files = app_state.open_files
         self._notifications = app_state.outside.notifications
         self._queues = queues
 
@@ -113,6 +115,11 @@ class CellCollector(Collector):
         refused = sum(table.refused for table in tables)
         yield CounterMetricFamily(
             "hostler_connections_refused", "Connections turned away, or closed for a newer one.", value=refused
+        )
+        yield from _listeners([table.counts() for table in tables])
+        looks = self._open_files.exhausted
+        yield CounterMetricFamily(
+            "hostler_open_files_exhausted", "Looks at which no file could be opened.", value=looks
         )
 
     def _standing(self) -> Iterable[Metric]:
@@ -230,6 +237,21 @@ def exposition(app_state: AppState, queues: Mapping[str, RouteCounts]) -> bytes:
     sent = app_state.outside.traces
     counted = (app_state.counted.registry, app_state.requests.registry, *((sent,) if sent is not None else ()))
     return b"".join(generate_latest(one) for one in (registry, *counted))
+
+
+def _listeners(counts: Iterable[ListenerCounts]) -> Iterable[Metric]:
+    """Connections of each listener, and those that it ended, by reason."""
+    labels = ["listener"]
+    there = GaugeMetricFamily("hostler_listener_connections", "Open connections of a listener.", labels=labels)
+    most = GaugeMetricFamily("hostler_listener_connections_max", "The most that a listener takes.", labels=labels)
+    text = "Connections that a listener ended: no room, a late handshake, request or reader, a bad request."
+    ended = CounterMetricFamily("hostler_listener_connections_ended", text, labels=[*labels, "reason"])
+    for one in counts:
+        there.add_metric([one.listener], one.open)
+        most.add_metric([one.listener], one.most)
+        for reason, number in sorted(one.ended.items()):
+            ended.add_metric([one.listener, reason], number)
+    yield from (there, most, ended)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

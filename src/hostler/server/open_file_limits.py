@@ -1,11 +1,15 @@
 """Limit of this process's open files, sockets among them, and the share of client connections."""
 
+import errno
 import resource
 
 MOST = 1_048_576
 """Limit to ask for where the system sets no end."""
 RESERVE = 256
 """Files for everything but clients: the journal, BMCs, schedulers, notices; or a quarter, where that is more."""
+
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""Errors of an open or accept for which the system had nothing left."""
 
 
 def raise_limit() -> int:

@@ -5,26 +5,14 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from msgspec import Struct
-
 from hostler.core.state.boot import BootConfiguration, BootImage
 from hostler.logs.structured import logger
+from hostler.server.boot.boot_wire import FileIdentity
 from hostler.server.boot.signed_list import LIST, SIGNATURE, SignedListError, Signers
 
 log = logger()
 
 CHUNK = 1024 * 1024
-
-
-class _Seen(Struct, frozen=True):
-    """Identity of a file's contents: two files that agree in all of it were not written in between.
-
-    `changed_ns` is the inode's change time: nobody can set that back, as they can the time of the last write.
-    """
-
-    inode: int
-    size: int
-    changed_ns: int
 
 
 class ImageCatalogue:
@@ -36,10 +24,10 @@ class ImageCatalogue:
     def __init__(self, folder: Path, signers: Signers | None = None) -> None:
         self._folder = folder
         self._signers = signers
-        self._list: tuple[_Seen | None, _Seen | None] | None = None
+        self._list: tuple[FileIdentity | None, FileIdentity | None] | None = None
         self._signed: dict[str, str] = {}
         self._unsigned = ""
-        self._sums: dict[str, tuple[_Seen, str]] = {}
+        self._sums: dict[str, tuple[FileIdentity, str]] = {}
         self._wrong: dict[str, str] = {}
         self._checked = ""
         self._hashing = asyncio.Lock()
@@ -72,6 +60,11 @@ class ImageCatalogue:
         if wanted is None or known is None or known[1] != wanted or known[0] != self._seen(path):
             return None
         return self._folder / path if self._is_signed(path, wanted) else None
+
+    def verified(self, whole: Path) -> FileIdentity | None:
+        """The contents of a file of this folder as they were verified, by which its reader knows them again."""
+        known = self._sums.get(str(whole.relative_to(self._folder)))
+        return known[0] if known else None
 
     def is_public(self, boots: BootConfiguration, path: str) -> bool:
         """Whether everybody on the boot network may have the file: a medium is read by its boot alone."""
@@ -113,11 +106,11 @@ class ImageCatalogue:
             return "is not what its sha256 says"
         return "" if self._is_signed(path, digest) else self._unsigned or f"is not on the signed {LIST} with its sha256"
 
-    def _known(self, path: str) -> _Seen | None:
+    def _known(self, path: str) -> FileIdentity | None:
         found = self._sums.get(path)
         return found[0] if found else None
 
-    def _seen(self, path: str) -> _Seen | None:
+    def _seen(self, path: str) -> FileIdentity | None:
         """The file as it lies there; None for none, for a link that leads out of the folder, and for no plain file."""
         try:
             whole = (self._folder / path).resolve(strict=True)
@@ -126,7 +119,7 @@ class ImageCatalogue:
             return None
         if not whole.is_file() or not whole.is_relative_to(self._folder.resolve()):
             return None
-        return _Seen(stat.st_ino, stat.st_size, stat.st_ctime_ns)
+        return FileIdentity(stat.st_ino, stat.st_size, stat.st_ctime_ns)
 
 
 def _wanted(boots: BootConfiguration) -> dict[str, str]:

@@ -31,7 +31,11 @@ class MediumTemplate(Struct, frozen=True):
         """Bytes of the medium with this script. Raises OSError."""
         with self.path.open("rb") as file:
             file.seek(start)
-            found = bytearray(file.read(min(length, self.size - start)))
+            return self.laid_over(script, start, file.read(min(length, self.size - start)))
+
+    def laid_over(self, script: bytes, start: int, piece: bytes) -> bytes:
+        """A piece of the image from `start` on, as the medium with this script has it."""
+        found = bytearray(piece)
         laid = script.ljust(ROOM, b"\n")
         for place in self.places:
             first, last = max(place, start), min(place + ROOM, start + len(found))
