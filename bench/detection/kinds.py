@@ -16,6 +16,8 @@ NOT_PLANTED = {
     "node.unsanitised": "an agent's refusal of an order shows it, not an observation; test_verdicts plants it",
     "node.uninvited": "a cluster's list shows it of a node that has left; the tests of clusters plant it",
     "agent.refused": "the server's own refusals show it, not an observation; the tests of its limits plant it",
+    "agent.says_too_much": "the budget of what a source may say shows it, no observation does; its tests flood",
+    "bmc.says_too_much": "the budget of what a source may say shows it, no observation does; its tests flood",
     "inventory.unseen_kind": "a SKU that names what nobody lists shows it, no fault of a node; its tests plant it",
     "inventory.below_sku": "a SKU that names too many shows it, no fault of a node; the tests of Seatrial play it",
     "inventory.unexpected_serial": "it takes an open return to the vendor; the tests of returns plant it",

@@ -199,7 +199,7 @@ SEEN = {
     "followed": "rma_cases.followed",
     "review": "staleness.review",
     "by_clock": "live_updates.by_clock",
-    "caused_by": "caused_by",
+    "caused_by": "source_intake.caused_by",
 }
 """Sources that tell the loop of their own accord, record by record, moment by moment or observation by observation."""
 
@@ -210,7 +210,7 @@ def test_what_is_seen_and_is_new_is_left_out_wherever_it_comes_from(
 ) -> None:
     """Mutant: the step fails, at each turn, until the older controller is gone."""
     drive, told = mixed(), list[str]()
-    place = f"hostler.controller.loop.{SEEN[source]}"
+    place = f"hostler.controller.{'' if source == 'caused_by' else 'loop.'}{SEEN[source]}"
 
     def new(*_: object, **__: object) -> tuple[Any, ...]:
         if told:

@@ -69,12 +69,62 @@ def test_verdicts_on_a_part_stay_with_the_node_that_has_it() -> None:
     assert drive.fleet.parts["a-G3"].node == "a"
 
 
-def test_a_claim_that_is_made_no_more_ends_on_both() -> None:
-    """Mutant: the holder's condition stands for good."""
+def test_a_claim_that_is_made_no_more_ends_on_both_an_hour_after_it_was_told() -> None:
+    """Mutants: the holder's condition stands for good; the claimant's goes alone, and its agent tells no more of it."""
     drive = two()
     claim(drive)
     drive.observe("b", "inventory", parts=own("b"))
+    assert claims(drive, "a")
+    assert claims(drive, "b")
+    drive.wait(hours=1)
+    drive.observe("b", "inventory", parts=own("b"))
     assert claims(drive, "a") == claims(drive, "b") == []
+
+
+def about(drive: Drive, node: str, since: int) -> list[e.Record]:
+    return [record for record in drive.journal[since:] if node in e.subjects_of(record.event)]
+
+
+def test_a_node_that_claims_and_does_not_in_turns_is_one_record_an_hour_on_the_holder() -> None:
+    """For eight hours, every minute, of changing parts. Mutants: pairs are not damped; by part; the end is free."""
+    drive = two()
+    since, hours = len(drive.journal), 8
+    for minute in range(60 * hours):
+        shown = tuple(Part(f"a-G{gpu}", "gpu", "H100", f"gpu{gpu}") for gpu in range(minute % 8))
+        drive.observe("b", "inventory", source=("agent", "bmc")[minute % 3 == 2], parts=shown or own("b"))
+        drive.wait(minutes=1)
+    told = [
+        r
+        for r in about(drive, "a", since)
+        if isinstance(r.event, (e.ConditionRaised, e.ConditionUpdated, e.ConditionCleared))
+    ]
+    assert 1 <= len(told) <= hours + 1, [r.event for r in told]
+    assert not drive.plans("a")
+
+
+def test_many_parts_of_one_holder_are_one_record_on_it_and_move_together() -> None:
+    """Mutants: each part has its record; what is in the list alone is not known to be told and never moves."""
+    drive = two()
+    since = len(drive.journal)
+    moved = tuple(Part(f"a-G{gpu}", "gpu", gpu_part("a", gpu).model, f"gpu{gpu}") for gpu in range(8))
+    drive.observe("b", "inventory", parts=moved)
+    assert len(about(drive, "a", since)) <= 2, "the condition, and its ticket"
+    assert len(claims(drive, "a")) == 1
+    assert len(claims(drive, "b")) == 8
+    for source in ("bmc", "agent"):
+        drive.observe("b", "inventory", source=source, parts=moved)
+    assert {drive.fleet.parts[part.serial].node for part in moved} == {"b"}
+
+
+def test_the_holder_s_bmc_speaks_for_every_part_of_the_list() -> None:
+    """Mutant: only the part that names the condition is the holder's to keep."""
+    drive = two()
+    moved = tuple(Part(f"a-G{gpu}", "gpu", gpu_part("a", gpu).model, f"gpu{gpu}") for gpu in range(8))
+    drive.observe("b", "inventory", parts=moved)
+    drive.observe("a", "inventory", source="bmc", parts=own("a"))
+    for source in ("bmc", "agent"):
+        drive.observe("b", "inventory", source=source, parts=moved)
+    assert {drive.fleet.parts[part.serial].node for part in moved} == {"a"}
 
 
 def test_a_part_that_its_holder_misses_goes_to_who_shows_it() -> None:

@@ -8,15 +8,18 @@ from msgspec import Struct
 
 from hostler.controller import agent_presence, node_readings
 from hostler.controller.inputs import AgentHeard, AgentRefused, AgentSilent, NodeSeen
+from hostler.controller.source_intake import metered
 from hostler.controller.wakeups import told_again_at
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.lifecycle import expired, with_drill_seen
 from hostler.core.conditions.machine_identity import compare
 from hostler.core.conditions.recurrence import count_act
+from hostler.core.conditions.source_excess import quiet_at
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import soonest
 from hostler.core.state.model import Node, Phase
+from hostler.core.state.source_budgets import AGENT_LOUD
 
 Silence = dict[str, datetime]
 """Silent nodes, each since when."""
@@ -42,20 +45,22 @@ def of_node(context: DecisionContext, silent: Silence, one: Input) -> News | Non
             silent.pop(node.id, None)
             context.live.entry(node.id).heard = True
             context.live.entry(node.id).profiles, context.live.entry(node.id).verbs = one.profiles, one.verbs
-            return News("heartbeat", _heard(context, node, one.boot_id))
+            context.live.entry(node.id).boot_said = one.boot_id
+            return News("heartbeat", metered(context, node.id, "agent", _heard(context, node, one.boot_id)))
         case AgentSilent():
             silent[node.id] = one.since
             context.live.entry(node.id).heard = False
             compare(context.live.entry(node.id), node, context.now)
             return News("heartbeat")
         case AgentRefused():
-            return News("agent", agent_presence.of_refusal(node, one, context.now))
+            said = agent_presence.of_refusal(node, one, context.now)
+            return News("agent", metered(context, node.id, "agent", said))
         case NodeSeen():
             changed = node_readings.see_node(context.live, one, context.now)
             differs = compare(context.live.entry(node.id), node, context.now)
             reach = node_readings.of_reach(context.fleet, node, one, context.now)
             found = chain(reach, node_readings.of_certificate(context, node.id, one))
-            return News("reading", found) if changed or differs else None
+            return News("reading", metered(context, node.id, "bmc", found)) if changed or differs else None
 
 
 def _heard(context: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:
@@ -71,7 +76,7 @@ def _heard(context: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Eve
 
 def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.Event, ...]:
     """News of a node by the clock and by silence alone."""
-    found = list(own_conditions.concluded(context, node))
+    found = [*own_conditions.concluded(context, node), *_boot_untold(context, node)]
     if not node.conditions and not node.settling and node.id not in silent:
         return tuple(found)
     found.extend(expired(node, context.now))
@@ -83,6 +88,16 @@ def by_clock(context: DecisionContext, node: Node, silent: Silence) -> tuple[e.E
         event = agent_presence.of_silence(context, node, since)
         found.extend(with_drill_seen(event))
     return tuple(found)
+
+
+def _boot_untold(context: DecisionContext, node: Node) -> Iterator[e.Event]:
+    """The boot that the agent said while it was over its budget, recorded once that is over."""
+    loud = next((c for c in node.conditions if c.type == AGENT_LOUD), None)
+    if loud is None or ((ends := quiet_at(context, loud)) is not None and context.now < ends):
+        return
+    said = context.live.of(node.id).boot_said
+    if said and said != node.boot_id:
+        yield from agent_presence.of_boot(node, said, context.now)
 
 
 def next_by_clock(context: DecisionContext, node: Node) -> datetime | None:

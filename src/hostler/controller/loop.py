@@ -13,18 +13,16 @@ from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.boot_replies import answered
 from hostler.controller.company_calls import called
-from hostler.controller.observation_intake import caused_by, received_at, see_devices, unread
 from hostler.controller.rack_turns import ROUNDS, RackTurns
 from hostler.controller.recorded_texts import without_secrets
 from hostler.controller.reply_effect import sent_again
 from hostler.controller.report_intake import cause_of, of_report, waiting_for
+from hostler.controller.source_intake import answered_intent, charge_followed, observed, remember_loud, store_tails
 from hostler.controller.startup import first_words, of_clock
 from hostler.controller.step_output import Reply, Send, StepOutput
 from hostler.controller.sweep_filter import needs_no_step, to_visit
 from hostler.controller.volatile_state import forget
 from hostler.core.conditions import own_conditions, staleness
-from hostler.core.intents.ask import Ask
-from hostler.core.intents.intent_decision import decide_intent
 from hostler.core.planning.next_step import next_step
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
@@ -78,6 +76,7 @@ class Controller:
         begun = opening(self.fleet.cell.last_at, wall, witness)
         self._begin(begun.now)
         self.live.started = begun.now
+        remember_loud(self._context)
         self._record_all(first_words(self.fleet, e.ControllerStarted(self.epoch, version), begun, copy), "clock")
         self._look_again()
         return self._finish()
@@ -129,6 +128,7 @@ class Controller:
         self._quiet: dict[str, int] = {}
 
     def _finish(self) -> StepOutput:
+        charge_followed(self._context, self._draft)
         self._ready = self._draft.ready(self.fleet.cell.format)
         if self._touched or self._suspects or self._racks.touched:
             self.agenda.wake(CALENDAR, self._now, self._now)
@@ -240,29 +240,15 @@ class Controller:
         self._record_all(formats.tellable(self._context, events), cause)
 
     def _answer(self, one: inputs.IntentAsked) -> None:
-        said = decide_intent(Ask(self._context, one.intent, one.configuration, one.documents))
+        said = answered_intent(self._context, one)
         self._record_all(said.events, f"intent:{one.intent.id}")
         self._draft.replies.append(Reply(one.token, said.granted, said.text, detail=said.detail, ways=said.ways))
 
     def _observe(self, seen: inputs.Observed) -> None:
-        """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
-        node = self.fleet.nodes.get(seen.node)
-        if node is None:
-            self._draft.replies.append(Reply(seen.token, granted=False, text=f"no node {seen.node}"))
-            return
-        source = seen.observations[0].source if seen.observations else "agent"
-        key = f"{seen.node}/{source}"
-        read = self._draft.read.get(key) or self.cursors.get(key) or ("", 0)
-        for observation in unread(seen.observations, read):
-            stamped = received_at(observation, self._now)
-            self._draft.store(key, stamped)
-            if see_devices(self.live, stamped):
-                self._touch(node.id, stamped.id)
-            for caused in caused_by(self._context, node.id, stamped):
-                self._tell_all((caused.event,), caused.cause)
-                self._touch(node.id, caused.cause)
-        spool, sequence = self._draft.read.get(key, read)
-        self._draft.replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
+        """Record what is new to the sender's cursor, as far as the sender's budget goes."""
+        for events, cause in observed(self._context, self._draft, self.cursors, seen):
+            self._tell_all(events, cause)
+            self._touch(seen.node, cause)
 
     def _reply(self, outcome: Outcome) -> None:
         node = self.fleet.nodes.get(outcome.node)
@@ -295,6 +281,7 @@ class Controller:
             self._draft.sends += self._racks.due(self._context, node_id)
             if node is None:
                 continue
+            store_tails(self._context, self._draft, node_id)
             for operation in node.under_way:
                 how = self.agenda.due_for(operation.id, self._now)
                 if how == "observe":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.conditions.lifecycle import stand, with_drill_seen
 from hostler.core.conditions.merge import take_in
+from hostler.core.conditions.part_claims import Tell, tell_anybody
 from hostler.core.diagnose import Finding, memory_errors, switch_errors
 from hostler.core.diagnose.judge import judge, says_nothing
 from hostler.core.diagnose.recurrence_windows import with_work
@@ -64,7 +66,8 @@ def caused_by(context: DecisionContext, node_id: str, seen: Observation) -> Iter
         return
     fleet, live = context.fleet, context.live
     node = fleet.nodes[node_id]
-    yield from of_observation(fleet, node, seen, live.workloads(node))
+    tell = partial(live.budgets.tell_other, node_id, context.now)
+    yield from of_observation(fleet, node, seen, live.workloads(node), tell)
     if seen.kind != "inventory":
         return
     for event in tuple(of_hardware(context, fleet.nodes[node_id], seen)):
@@ -74,14 +77,21 @@ def caused_by(context: DecisionContext, node_id: str, seen: Observation) -> Iter
 
 
 def of_observation(
-    fleet: Fleet, node: Node, observation: Observation, workloads: tuple[Workload, ...] | None = None
+    fleet: Fleet,
+    node: Node,
+    observation: Observation,
+    workloads: tuple[Workload, ...] | None = None,
+    tell: Tell = tell_anybody,
 ) -> Iterator[Caused]:
-    """The diagnosis of one observation, as events. `workloads` run on the node now, None where nobody says."""
+    """The diagnosis of one observation, as events. `workloads` run on the node now, None where nobody says.
+
+    `tell` says whether something may be recorded on another node because of it.
+    """
     received = observation.received
     assert received is not None, "the server stamps every observation"
     at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))
     if observation.kind == "inventory":
-        yield from (Caused(event, observation.id) for event in of_inventory(fleet, node, observation, at))
+        yield from (Caused(event, observation.id) for event in of_inventory(fleet, node, observation, at, tell))
     sku = fleet.configuration_of(node).skus.get(node.sku)
     findings = _joined(node, judge(observation, node, sku), workloads, at)
     for finding in findings:

@@ -1,6 +1,7 @@
 """Replies of drivers: an outcome moves its plan on. Unknown is observed, never repeated."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -123,7 +124,8 @@ def _done(context: DecisionContext, node: Node, operation: Operation, outcome: O
     if certificate and certificate != node.binding(BMC_CERTIFICATE):
         extra.append(e.BindingChanged(node.id, Binding(BMC_CERTIFICATE, certificate, context.now)))
     if operation.kind == "collect_inventory" and outcome.parts:
-        extra.extend(of_inventory(context.fleet, node, outcome, context.now))
+        tell = partial(context.live.budgets.tell_other, node.id, context.now)
+        extra.extend(of_inventory(context.fleet, node, outcome, context.now, tell))
         extra.extend(of_hardware(context, node, outcome))
     if operation.kind == "inspect_machine" and outcome.parts:
         extra.extend(_inspected(context, node, outcome))

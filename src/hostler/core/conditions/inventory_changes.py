@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from hostler.core.conditions.part_claims import AGENT, BMC, Told, settle_claims
+from hostler.core.conditions.part_claims import AGENT, BMC, Tell, Told, settle_claims, tell_anybody
 from hostler.core.diagnose.inventory import seen_by_agent
 from hostler.core.diagnose.serials import by_slot, identified, is_by_slot
 from hostler.core.state import events as e
@@ -16,13 +16,18 @@ from hostler.core.tables.part_kinds import AGENT_KINDS
 _EVER = datetime.min.replace(tzinfo=UTC)
 
 
-def of_inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetime) -> Iterator[e.Event]:
-    """Parts that came, went or moved, or were seen in another boot; nothing where all is as it was."""
+def of_inventory(
+    fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetime, tell: Tell = tell_anybody
+) -> Iterator[e.Event]:
+    """Parts that came, went or moved, or were seen in another boot; nothing where all is as it was.
+
+    `tell` says whether something may be recorded on another node because of it.
+    """
     machine = node.binding("serial") or node.id
     known = {part.serial: part for part in fleet.parts.of(node.id)}
     by_agent = seen_by_agent(seen.source if isinstance(seen, Observation) else "bmc", node)
     told = _told(identified(seen.parts, machine), list(known.values()), machine)
-    claims = settle_claims(fleet, node, _look(seen, told, at))
+    claims = settle_claims(fleet, node, _look(seen, told, at), tell)
     yield from claims.events
     parts = tuple(part for part in claims.parts if part.kind not in by_agent)
     if not parts:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
+from hostler.core.conditions.source_excess import quiet_again, quiet_at
 from hostler.core.conditions.uninvited import UNINVITED, uninvited
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
@@ -21,6 +22,7 @@ from hostler.core.state.dpu_login import DPU_LOGIN_FAILED
 from hostler.core.state.dpus import bmcs_of, serials_of
 from hostler.core.state.durations import duration
 from hostler.core.state.model import STUCK, Evidence, Node, Phase
+from hostler.core.state.source_budgets import LOUD
 from hostler.core.tables.phases import PHASES
 
 WORK_UNKNOWN = "work.unknown"
@@ -43,15 +45,19 @@ def concluded(context: DecisionContext, node: Node) -> tuple[e.Event, ...]:
         _eject_failed(node, EJECT_FAILED in standing),
     )
     moot = tuple(unanswered_checks.moot(context, node)) if node.conditions else ()
-    if not any(findings):
+    loud = tuple(quiet_again(context, node)) if any(kind in standing for kind in LOUD.values()) else ()
+    if not any(findings) and not loud:
         return moot
-    told = (stand(node, f, Evidence(context.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
+    told = (
+        stand(node, f, Evidence(context.now, "hostler", f.text, facts=f.facts), "") for f in (*findings, *loud) if f
+    )
     return (*moot, *(event for event in told if event is not None))
 
 
 def next_moment(context: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may make the next of them stand."""
-    moments = (_stuck_at(context, node), _unlisted_at(context, node), misbound_at(context, node))
+    loud = (quiet_at(context, one) for one in node.conditions)
+    moments = (_stuck_at(context, node), _unlisted_at(context, node), misbound_at(context, node), *loud)
     return min((at for at in moments if at is not None and at > context.now), default=None)
 
 

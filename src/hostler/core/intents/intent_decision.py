@@ -86,16 +86,20 @@ def decide_intent(ask: AnyAsk) -> Answered:
             return _tried(ask, needs, text)
         if needs.why:
             return _waiting(ask, needs)
-    except (RefusalError, InvalidInputError) as refused:
-        beside = refused.events if isinstance(refused, RefusalError) else ()
-        recorded = _recorded(ask, str(refused), granted=False)
-        ways = refused.ways if isinstance(refused, RefusalError) else ()
-        events = () if intent.dry_run else (recorded, *beside)
-        return Answered(False, str(refused), events, {"intent": intent.id}, ways)
+    except (RefusalError, InvalidInputError) as why:
+        return refused(ask, why)
     recorded = replace(said, disturbs=needs.nodes, concerns=() if needs.nodes else _concerned(ask, events))
     way_back = call_off.way_back(ask, events)
     detail = {"intent": intent.id} | ({"call_off": way_back} if way_back else {})
     return Answered(True, text, (recorded, *events), detail)
+
+
+def refused(ask: AnyAsk, why: RefusalError | InvalidInputError) -> Answered:
+    """The recorded refusal of an intent."""
+    beside = why.events if isinstance(why, RefusalError) else ()
+    ways = why.ways if isinstance(why, RefusalError) else ()
+    events = () if ask.intent.dry_run else (_recorded(ask, str(why), granted=False), *beside)
+    return Answered(False, str(why), events, {"intent": ask.intent.id}, ways)
 
 
 def _concerned(ask: AnyAsk, events: tuple[e.Event, ...]) -> tuple[str, ...]:

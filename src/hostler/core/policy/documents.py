@@ -21,6 +21,7 @@ from hostler.core.policy.hardware_documents import hardware_problems
 from hostler.core.policy.people_documents import people_problems
 from hostler.core.policy.rack_documents import rack_problems
 from hostler.core.policy.route_check import route_problems
+from hostler.core.policy.source_documents import source_problems
 from hostler.core.policy.tpm_documents import tpm_problems
 from hostler.core.policy.yaml_tree import YamlTree, read
 from hostler.core.state.boot import BootConfiguration
@@ -239,6 +240,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
     yield from _certificate_problems(configuration.policy.bmc_certificates, place)
     yield from _trend_problems(configuration.policy.trends, _find(loaded, ("policy", "trends")))
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
+    yield from _found(source_problems(configuration.policy.sources), loaded)
     for sku in configuration.skus.values():
         yield from _reset_problems(sku, _find(loaded, ("skus", sku.name, "reset")))
         yield from _reading_problems(sku, _find(loaded, ("skus", sku.name, "without")))

@@ -292,6 +292,8 @@ def _agent_enrolled(event: e.AgentEnrolled) -> str:
 
 def _stranger_seen(event: e.StrangerSeen) -> str:
     one = event.stranger
+    if not one.mac:
+        return f"machines of the boot network without their boot's secret, last {one.address}: {one.why}"
     return f"unknown machine {one.mac} (serial {one.serial or 'not shown'}) asked for a boot from {one.address}"
 
 

@@ -45,12 +45,18 @@ class BootRecord(Struct, frozen=True):
 
 
 class Stranger(Struct, frozen=True):
-    """A machine that asked for a boot and is not expected: no node has its MAC address. It was booted into nothing."""
+    """A machine that asked for a boot and is not expected: no node has its MAC address. It was booted into nothing.
+
+    One without a MAC address stands for all machines of the boot network that showed no secret and said too much:
+    `count` of their requests were not recorded, `why` says so.
+    """
 
     mac: str
     serial: str
     address: str
     at: datetime
+    count: int = 1
+    why: str = ""
 
 
 class BootImage(Struct, frozen=True, forbid_unknown_fields=True):

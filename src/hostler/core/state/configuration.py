@@ -17,6 +17,7 @@ from hostler.core.state.notify_routes import PageRules, Route
 from hostler.core.state.pass_rules import PassRules
 from hostler.core.state.pool_mode import Mode
 from hostler.core.state.racks import RackManifest
+from hostler.core.state.source_budgets import SourcePolicy
 
 REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
 """The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
@@ -328,6 +329,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     bmc_certificates: BmcCertificatePolicy = field(default_factory=BmcCertificatePolicy)
     pages: PageRules = field(default_factory=PageRules)
     inspection: InspectionPolicy = field(default_factory=InspectionPolicy)
+    sources: SourcePolicy = field(default_factory=SourcePolicy)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0

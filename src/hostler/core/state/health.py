@@ -14,7 +14,14 @@ BARS = Severity.degraded
 
 UNHEARD = frozenset({"agent.lost", "agent.outdated", "agent.refused"})
 """Conditions of a node that is not heard at all."""
-DOUBTS = UNHEARD | {"agent.collector_failed", "reading.missing", "check.inconclusive", "inventory.unseen_kind"}
+DOUBTS = UNHEARD | {
+    "agent.collector_failed",
+    "agent.says_too_much",
+    "bmc.says_too_much",
+    "reading.missing",
+    "check.inconclusive",
+    "inventory.unseen_kind",
+}
 """Conditions that say that somebody who looks, or a check, cannot tell."""
 CLAIMED = "inventory.claimed_twice"
 """Condition of a part that two nodes show: it bars nothing, or one node could bar all."""

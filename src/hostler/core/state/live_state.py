@@ -19,6 +19,7 @@ from hostler.core.state.model import OWNER, Node
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.recorded_bodies import BodyShapes, ReadAs, recorded
 from hostler.core.state.sensor_watch import SensorWatch
+from hostler.core.state.source_budgets import SourceBudgets
 from hostler.core.state.subnets import SubnetReading
 from hostler.core.state.upcast import DOWNCASTERS, Body, downcast
 
@@ -77,6 +78,7 @@ class LiveNode(Struct):
     `bmc_login_refused`: its BMC has turned away the password that is kept.
     `sensor_watch`: its sensors while it is at its hardware step, None where nobody watches them.
     `called_others`: when others were last called to meet it; `call`: the last call that it was given itself.
+    `boot_said` is the boot id that its agent said last, recorded or not.
     """
 
     power: str = UNKNOWN
@@ -101,6 +103,7 @@ class LiveNode(Struct):
     sensor_watch: SensorWatch | None = None
     called_others: datetime | None = None
     call: CompanyCall | None = None
+    boot_said: str = ""
 
 
 class LiveFabric(Struct, frozen=True):
@@ -202,6 +205,7 @@ class LiveState:
     `whole_since`: since when a cluster's schedulers have told all they know without a break.
     `fabrics`: what was seen of each network since the controller began; `links`: the last round of its ports;
     `subnets`: the last looks at its managers.
+    `budgets`: what each source has said of what it may say (a controller's own, so `forget` leaves it).
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
@@ -216,6 +220,7 @@ class LiveState:
         self.subnets: dict[str, LiveSubnet] = {}
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
+        self.budgets = SourceBudgets()
 
     def forget(self, now: datetime) -> None:
         """Forget all, for nobody looked for a while: unknown again, as after a start."""

@@ -138,7 +138,7 @@ def _note_stranger(fleet: Fleet, event: StrangerSeen, _at: datetime) -> None:
 
 
 def _of_stranger(event: StrangerSeen) -> tuple[str, ...]:
-    return (event.stranger.mac,)
+    return (event.stranger.mac,) if event.stranger.mac else ()
 
 
 ROWS: EventRows = (

@@ -125,6 +125,27 @@ KINDS: tuple[ConditionKind, ...] = (
             shared="cell",
         ),
     ),
+    *(
+        ConditionKind(
+            f"{name}.says_too_much",
+            Severity.warning,
+            "observation",
+            f"The node's {title} says more than its budget: the rest is counted and not recorded.",
+            f"Its stored observations: a part that flaps, or a person who uses its {means}.",
+            one_per="node",
+            source="hostler",
+            seen=(Seen("the budget of what a source may say (policy.sources)", 1, 1),),
+            hands=HandWork(
+                "Nothing.",
+                f"The node's {title}; its evidence has the first and the last that was not recorded.",
+                "It has kept within its budget for an hour.",
+                owner="operator",
+                after_s=TEN_MINUTES_S,
+                last=True,
+            ),
+        )
+        for name, title, means in (("agent", "agent", "token"), ("bmc", "BMC", "login"))
+    ),
     ConditionKind(
         "agent.collector_failed",
         Severity.degraded,
