@@ -5,13 +5,16 @@ from hostler.core.conditions import own_conditions
 from hostler.core.planning import needs_nothing
 from hostler.core.state.decision_context import DecisionContext
 
-FEW = 2_000
-"""So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
+FEW = 64
+"""So many nodes of a sweep are asked one by one, though fewer may need something."""
 
 
 def to_visit(context: DecisionContext, silent: Silence, node_ids: dict[str, None]) -> list[str]:
     """The nodes among these that may need something."""
-    candidates = node_ids if len(node_ids) <= FEW else {**needs_nothing.candidates(context.fleet), **silent}
+    fleet = context.fleet
+    restless = fleet.index.count("restless") + len(fleet.tickets) + len(fleet.holds) + len(silent)
+    one_by_one = len(node_ids) <= max(FEW, restless)
+    candidates = node_ids if one_by_one else {**needs_nothing.candidates(fleet), **silent}
     return [i for i in candidates if i in node_ids and not needs_no_step(context, silent, i)]
 
 

@@ -169,6 +169,8 @@ def _login_failed(node: Node, stood: bool) -> Finding | None:
 
 def _dpu_login_failed(node: Node, stood: bool) -> Finding | None:
     """A finding where the first BMC of its DPUs is given up; what came of each is in the list of logins."""
+    if not (node.dpu_logins or stood):
+        return None
     named, cards = bmcs_of(node), serials_of(node)
     failed = [
         one for one in node.dpu_logins if one.bmc in named and one.gives_up(cards or one.cards) and not one.others

@@ -75,7 +75,7 @@ def is_open(node: Node, plan: Plan) -> bool:
 
 def holds_the_phase(node: Node) -> bool:
     """Whether the phase's own work waits for an answer: its limit is no verdict."""
-    return any(standing(node, profile) is not None for profile in _of_phase(node.phase))
+    return bool(node.conditions) and any(standing(node, profile) is not None for profile in _of_phase(node.phase))
 
 
 class Unsaid(Struct, frozen=True):

@@ -33,8 +33,8 @@ def listed_against_journal(context: DecisionContext, node: Node) -> str:
 
 def uninvited(context: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """The condition that begins or ends, None where it is as it was, or nothing is known of the clusters concerned."""
-    guarded = {node.left_cluster, entered_at_boot(context.fleet, node)} - {""}
-    if not (guarded or stood) or not all(context.live.synced(cluster) for cluster in guarded):
+    guarded = (node.left_cluster, entered_at_boot(context.fleet, node))
+    if not (any(guarded) or stood) or not all(context.live.synced(cluster) for cluster in guarded if cluster):
         return None
     where = listed_against_journal(context, node)
     if bool(where) == stood:

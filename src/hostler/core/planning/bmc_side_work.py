@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hostler.core.planning import bmc_certificates, bmc_logins, boot_media, dpu_logins, drills, lights, machine_work
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Answer
+from hostler.core.state.decisions import Act, Answer
 from hostler.core.state.model import Node
 
 ORDER: tuple[Callable[[DecisionContext, Node, Answer], Answer], ...] = (
@@ -22,5 +22,7 @@ ORDER: tuple[Callable[[DecisionContext, Node, Answer], Answer], ...] = (
 def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer, or in its place the first of these that is due."""
     for asked in ORDER:
+        if isinstance(answer, Act):
+            break
         answer = asked(context, node, answer)
     return answer

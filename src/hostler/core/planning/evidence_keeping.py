@@ -47,6 +47,8 @@ def beside(context: DecisionContext, node: Node, answer: Answer) -> Answer:
 
 def due(fleet: Fleet, node: Node) -> bool:
     """Whether something has happened since evidence was kept, or could not be, last."""
+    if node.phase is not Phase.triage and fleet.rma_cases.bare:
+        return False  # nearly every node: there are no occasions
     if node.phase is Phase.retired or any(one.aside or one.kind == COLLECT for one in node.under_way):
         return False
     last = node.bundles[-1].at if node.bundles else None

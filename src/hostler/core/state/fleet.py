@@ -91,9 +91,10 @@ class Fleet:
 
     def configuration_of(self, node: Node) -> Configuration:
         """The configuration that decides about this node: while one is rolled out, nodes it has reached follow it."""
-        rollout = self.rollout
+        running = self.cell.rollout
+        rollout = self.rollouts[running] if running else None
         if rollout is None or rollout.configuration is None or not rollout.reaches(node.id, node.pool):
-            return self.configuration
+            return self.configurations["active"]
         return rollout.configuration
 
     def policy_of(self, node: Node) -> Policy:
@@ -237,7 +238,8 @@ class Fleet:
 
     def tickets_about(self, node_id: str) -> list[Ticket]:
         """The open tickets about a node, in the order of their ids."""
-        return [self.tickets[i] for i in self.index.members(f"ticket:{node_id}")]
+        key = f"ticket:{node_id}"
+        return [] if self.index.lacks(key) else [self.tickets[i] for i in self.index.members(key)]
 
     def cases_of(self, fabric: str) -> list[FabricCase]:
         """The open findings of a network, in the order in which they were opened."""

@@ -25,7 +25,7 @@ class OperationAct(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     @property
     def kind(self) -> str:
         """The kind as records and people name it."""
-        return kind_of(type(self))
+        return str(self.__struct_config__.tag)
 
 
 def kind_of(act: type[OperationAct]) -> str:

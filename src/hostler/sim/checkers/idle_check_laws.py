@@ -24,6 +24,7 @@ class IdleChecks:
 
     def __init__(self) -> None:
         self._last: dict[str, datetime] = {}
+        self._begun: dict[str, None] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Judge that an idle check begins on an idle node, within the budget."""
@@ -35,6 +36,7 @@ class IdleChecks:
                 if before is not None and record.at - before < APART:
                     yield f"an idle check of {page.id} begins {record.at - before} after the last one"
                 self._last[page.id] = record.at
+                self._begun[page.id] = None
             case _:
                 pass
 
@@ -42,8 +44,10 @@ class IdleChecks:
         """A customer who has been shown for a while has the node for itself: the check was called off."""
         now, unheard = case.reading.now, case.world.scheduler.unheard
         assert now is not None, "a batch has records"
-        for page in case.reading.pages.values():
-            if page.operation is None or page.operation.kind != "idle_check":
+        for node_id in list(self._begun):
+            page = case.reading.pages.get(node_id)
+            if page is None or page.operation is None or page.operation.kind != "idle_check":
+                del self._begun[node_id]
                 continue
             if page.plan is not None:
                 yield f"{page.plan.name} of {page.id} runs beside an idle check"

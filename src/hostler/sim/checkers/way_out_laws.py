@@ -7,9 +7,9 @@ cases the act is done for real, on a copy of the controller: the wait is over th
 tried there. A chain that comes back to where it began is no way out.
 """
 
-import copy
+import pickle
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -24,7 +24,6 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Intent
 from hostler.core.state.model import Blocker, HoldKind, Waiting
-from hostler.core.state.snapshot import dump, load, state_of
 from hostler.core.state.verbs.command_line import TO_SAY
 from hostler.core.state.ways_out import ByAct, ByTime, WayOut, WhenObserved
 from hostler.sim.checkers.law import LawCase
@@ -39,6 +38,7 @@ REAL_MOST = 40
 CHAIN_MOST = 8
 STANDS = timedelta(seconds=30)
 """A wait that is over before is nobody's to read: what is said of it may already be done."""
+NEVER = datetime.max.replace(tzinfo=UTC)
 LATE = timedelta(hours=1)
 """A moment that passed longer ago ends nothing: the controller looks at its clock before."""
 OBSERVERS = frozenset({"", "agent", "bmc", "scheduler", "network", "site", "hostler"})
@@ -59,12 +59,13 @@ PROVED = (WAITS, ACTS, TIMES, SEEN, CHAINS, REAL)
 class WaysOut:
     """Tries the ways out of each wait that stands.
 
-    `_new` are nodes with a wait that has not been tried, and since when it is recorded. `_known` are the waits that
-    were tried, `_done` the kinds of acts that were done for real.
+    `_new` are nodes with a wait that has not been tried, and since when it is recorded, `_first` a moment before which
+    none is. `_known` are the waits that were tried, `_done` the kinds of acts that were done for real.
     """
 
     def __init__(self) -> None:
         self._new: dict[str, datetime] = {}
+        self._first = NEVER
         self._known: set[tuple[str, str, tuple[tuple[str, str], ...]]] = set()
         self._done: dict[tuple[str, str], int] = {}
         self._chance = Random("ways out")
@@ -74,6 +75,7 @@ class WaysOut:
         match record.event:
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
                 self._new[node] = record.at
+                self._first = min(self._first, record.at)
             case e.WaitingChanged(node=node):
                 self._new.pop(node, None)
             case _:
@@ -82,8 +84,13 @@ class WaysOut:
 
     def committed(self, case: LawCase, controller: Controller) -> Iterator[str]:
         """Judge the waits that have stood for a while."""
-        for node in [node for node, at in self._new.items() if controller.now - at >= STANDS]:
+        if controller.now - self._first < STANDS:
+            return
+        due = [node for node, at in self._new.items() if controller.now - at >= STANDS]
+        for node in due:
             del self._new[node]
+        self._first = min(self._new.values(), default=NEVER)
+        for node in due:
             page = case.reading.pages.get(node)
             waiting = page.waiting if page is not None else None
             if waiting is None or len(self._known) >= WAITS_MOST:
@@ -236,18 +243,14 @@ def _people(fleet: Fleet, way: ByAct) -> Iterator[str]:
 
 def _for_real(case: LawCase, controller: Controller, node: str, blocker: Blocker, way: ByAct) -> Iterator[str]:
     """Do the act on a copy of the controller: the blocker is gone after it, or another's ways are tried there."""
-    twin = Controller(
-        load(dump(state_of(controller.fleet))),
-        copy.deepcopy(controller.live),
-        dict(controller.cursors),
-        controller.epoch,
-    )
+    live = pickle.loads(pickle.dumps(controller.live))  # noqa: S301 - our own bytes; four times as fast as deepcopy
+    twin = Controller(controller.fleet.committed(), live, dict(controller.cursors), controller.epoch)
     context = DecisionContext(twin.fleet, twin.live, controller.now)
     person = next((p for p in _people(twin.fleet, way) if _is_granted(context, way, p)), None)
     if person is None:
         return  # the trial has said so
     ready = twin.step([IntentAsked(0, _intent(context, way, person, dry_run=False), None, {})], controller.now)
-    twin.committed()
+    # what it decided stays in its overlay: the tables under it are the real controller's
     granted = any(reply.granted or "approval" in reply.detail for reply in ready.replies)
     if not granted:
         said = next((reply.text for reply in ready.replies), "no answer")
