@@ -31,11 +31,11 @@ SPINNING = 0.5
 
 
 @contextmanager
-def small_disk(where: Path) -> Iterator[Path]:
-    """A disk of 1 MiB. Skips where nothing may be mounted."""
+def small_disk(where: Path, size: str = "1m") -> Iterator[Path]:
+    """A disk of 1 MiB, or of another size. Skips where nothing may be mounted."""
     where.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(where)],
+        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(where)],
         capture_output=True,
         text=True,
         check=False,

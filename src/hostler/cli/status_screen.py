@@ -78,8 +78,8 @@ def _head(status: Status) -> Iterator[str]:
         yield f"STORM BRAKE LATCHED: {status['brake']} (hostler brake release --reason …)"
     if status.get("restored"):
         yield f"RESTORED: {status['restored']} (hostler restore show, hostler restore release --reason …)"
-    if status.get("snapshot"):
-        yield f"SNAPSHOTS FAIL: {status['snapshot']}"
+    troubles = (("SNAPSHOTS FAIL", status.get("snapshot")), ("DISK", status.get("disk")))
+    yield from (f"{name}: {text}" for name, text in troubles if text)
     if status.get("doubt"):
         yield f"CLOCK IN DOUBT: {status['doubt']} (hostler clock confirm --reason …)"
     for scope in status["paused"]:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from hostler.journal import queries
 from hostler.journal.codec import StoredRow
-from hostler.ports import CorruptJournalError
+from hostler.ports import CorruptJournalError, JournalRoom
 
 PAGE = 2_000
 """Records read per question while a journal is walked; no reader holds up the database's tidying for longer."""
@@ -61,6 +61,14 @@ class Database(Protocol):
 
     def damage(self, connection: Connection) -> tuple[str, ...]:
         """Read the database's own report of damage, the first few lines."""
+        ...
+
+    def room(self) -> JournalRoom | None:
+        """Room on the disk, None where it cannot be seen from here."""
+        ...
+
+    def save_room(self, *, short: bool) -> None:
+        """Write so that it takes little room (`short`) or as usual, and give back what can be given back."""
         ...
 
     def foreign(self, db: Connection) -> str:

@@ -37,7 +37,7 @@ from hostler.journal import schema
 from hostler.journal.codec import ObservationRow
 from hostler.journal.database import Values
 from hostler.journal.sql import SqlJournal
-from hostler.ports import JournalError
+from hostler.ports import JournalError, JournalFullError, JournalRoom
 
 CONNECT_S = 5
 PATIENCE_S = 6
@@ -60,6 +60,10 @@ class PostgresJournal(SqlJournal):
 
     def __init__(self, url: str) -> None:
         super().__init__(PostgresDatabase(url))
+
+
+DISK_FULL = "53100"
+"""PostgreSQL's word for a disk without room."""
 
 
 class PostgresDatabase:
@@ -87,7 +91,8 @@ class PostgresDatabase:
                 committing = True
         except (SQLAlchemyError, psycopg.Error) as error:
             kept = "whether this is kept is unknown" if committing else "nothing of this is kept"
-            raise JournalError(
+            full = getattr(getattr(error, "orig", error), "sqlstate", "") == DISK_FULL and not committing
+            raise (JournalFullError if full else JournalError)(
                 f"{self.name} cannot be written, {kept}: {_said(error)}; is the server up, and has its disk room?"
             ) from error
 
@@ -123,6 +128,13 @@ class PostgresDatabase:
             for place in text:
                 columns[place] = [schema.escaped(value) for value in columns[place]]
             db.exec_driver_sql(statement, tuple(columns))
+
+    def room(self) -> JournalRoom | None:
+        """Return None: the disk is the server's."""
+        return None
+
+    def save_room(self, *, short: bool) -> None:
+        """Do nothing: the disk is the server's."""
 
     def wake(self, db: Connection) -> None:
         """Notify every controller that waits."""

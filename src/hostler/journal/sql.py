@@ -30,6 +30,7 @@ from hostler.ports import (
     Batch,
     ControllerMember,
     CorruptJournalError,
+    JournalRoom,
     Lease,
     RecordWindow,
     Restored,
@@ -127,6 +128,14 @@ class SqlJournal:
         self._database.close()
 
     # --- reading ---
+
+    def room(self) -> JournalRoom | None:
+        """Room on the disk, None where it cannot be seen from here."""
+        return self._database.room()
+
+    def save_room(self, *, short: bool) -> None:
+        """Write so that it takes little room (`short`), or as usual again. Raises JournalError."""
+        self._database.save_room(short=short)
 
     def lease(self) -> Lease:
         """The lease as it stands."""

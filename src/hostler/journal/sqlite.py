@@ -21,7 +21,7 @@ from hostler.journal import schema
 from hostler.journal.codec import ObservationRow
 from hostler.journal.database import FINDINGS_MAX, Values
 from hostler.journal.sql import SqlJournal
-from hostler.ports import JournalError
+from hostler.ports import JournalError, JournalFullError, JournalRoom
 
 APPLICATION = 0x486F7374
 """Marks the file as ours ("Host"), so that no other program's database is taken for a journal."""
@@ -32,6 +32,10 @@ POLL_S = 0.05
 CACHE_KIB = 64 * 1024
 CHECKPOINT_PAGES = 10_000
 """The write-ahead log is folded into the file after 40 MB: index pages hit again and again are written once."""
+
+
+SHORT_PAGES = 500
+"""The same while room is short, 2 MB: the log's pages come on top of the file's."""
 
 
 class SqliteJournal(SqlJournal):
@@ -60,7 +64,8 @@ class SqliteDatabase:
             with self._turn(), self._writer.begin() as db:
                 yield db
         except DBAPIError as error:
-            raise JournalError(
+            full = _is_full(error, Path(self.name))
+            raise (JournalFullError if full else JournalError)(
                 f"{self.name} cannot be written, nothing of this is kept: {error.orig}"
                 "; is there room, and does Hostler's user own the file?"
             ) from error
@@ -108,6 +113,29 @@ class SqliteDatabase:
         """A local file is always reached."""
         return True
 
+    def room(self) -> JournalRoom | None:
+        """Room on the disk and in the file's own free pages, less what the log will still take when it is folded in."""
+        path = Path(self.name)
+        with self.reading() as connection:
+            pages, spare, size = (connection.exec_driver_sql(query).scalar_one() for query in _PAGES)
+        try:
+            disk, stored = os.statvfs(path.parent), path.stat().st_size
+        except OSError as error:
+            raise JournalError(f"{self.name} cannot be looked at: {error}") from error
+        free = disk.f_bavail * disk.f_frsize + spare * size - max(0, pages * size - stored)
+        return JournalRoom(max(0, free), disk.f_blocks * disk.f_frsize, str(path.parent))
+
+    def save_room(self, *, short: bool) -> None:
+        """Fold the write-ahead log in and cut it to nothing; keep it short from now on, or let it grow again."""
+        try:
+            with self._turn(), self._writer.connect() as connection:
+                raw = connection.connection.driver_connection
+                assert isinstance(raw, sqlite3.Connection)
+                raw.execute(f"PRAGMA wal_autocheckpoint={SHORT_PAGES if short else CHECKPOINT_PAGES}")
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (DBAPIError, sqlite3.Error) as error:
+            raise JournalError(f"{self.name} cannot give room back: {error}") from error
+
     def damage(self, connection: Connection) -> tuple[str, ...]:
         """Findings of SQLite's quick check, at most FINDINGS_MAX, none for a sound file."""
         said = connection.exec_driver_sql(f"PRAGMA quick_check({FINDINGS_MAX})").scalars()
@@ -145,6 +173,16 @@ class SqliteDatabase:
             yield
         finally:
             self._writing.release()
+
+
+def _is_full(error: DBAPIError, path: Path) -> bool:
+    """Whether it was for want of room: SQLite says so, or says that it could not write where there is none."""
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    if code == sqlite3.SQLITE_FULL:
+        return True
+    with suppress(OSError):
+        return code & 0xFF == sqlite3.SQLITE_IOERR and os.statvfs(path.parent).f_bavail == 0
+    return False
 
 
 def keep_private(path: Path) -> None:
@@ -197,6 +235,7 @@ _PRAGMAS = (
     "PRAGMA synchronous=FULL",
     f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}",
 )
+_PAGES = ("PRAGMA page_count", "PRAGMA freelist_count", "PRAGMA page_size")
 _IDENTIFY = ("PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
 
 _cursor = sqlite.insert(schema.cursors)

@@ -43,6 +43,7 @@ class ControllerHealth(Struct, frozen=True):
     records known to be missing here, `behind_s` seconds since none was; both 0 where it is active. `reachable`: the
     journal answers. `snapshot`: why a start would have to read too much of the journal, "" where it would not;
     `snapshot_age` counts the records behind the newest one, `snapshots_failed` those that this process could not take.
+    `disk`: why no observations are taken, or nothing is decided, for want of room; "" where there is enough.
     """
 
     role: str
@@ -64,6 +65,7 @@ class ControllerHealth(Struct, frozen=True):
     snapshot: str = ""
     snapshot_age: int = 0
     snapshots_failed: int = 0
+    disk: str = ""
 
 
 class ControllerLiveness:

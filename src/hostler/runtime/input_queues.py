@@ -105,6 +105,12 @@ class Queues:
             case _:
                 self._volatile.append(one)
 
+    def drop_observations(self) -> list[Observed]:
+        """Take all observations out: they are not decided, and who sent them has to be told."""
+        dropped = [queue.take() for queue in (self._urgent, self._news, self._bulk) for _ in range(len(queue))]
+        self.observations = 0
+        return dropped
+
     def take(self) -> list[Input]:
         """The next batch: every outcome and easing, some intents, then observations up to the batch's size."""
         return list(self._take())

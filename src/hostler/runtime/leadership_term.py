@@ -136,6 +136,12 @@ class LeadershipTerm:
         finally:
             self._answers.pop(token, None)
 
+    def refuse_observations(self, why: BusyError) -> None:
+        """Answer those that wait with an error; none of them is recorded."""
+        for one in self._queues.drop_observations():
+            if (future := self._answers.get(one.token)) is not None and not future.done():
+                future.set_exception(why)
+
     async def turn(self) -> None:
         """Wait for something to do, decide one batch, and complete it. Raises JournalError; then `close`."""
         if not len(self._queues):

@@ -29,9 +29,21 @@ from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.named_records import each_record
 from hostler.logs import traces
 from hostler.logs.structured import logger
-from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, RecordWindow, UnreachableError
+from hostler.ports import (
+    ControllerMember,
+    FencedError,
+    Journal,
+    JournalError,
+    JournalFullError,
+    JournalRoom,
+    Lease,
+    RecordWindow,
+    RoomyJournal,
+    UnreachableError,
+)
 from hostler.runtime.cell_controllers import ALONE, ControllerHealth, ControllerIdentity, ControllerLiveness
 from hostler.runtime.checkpoints import Checkpoints
+from hostler.runtime.disk_room import DiskRoom, NoRoomError
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
 from hostler.runtime.input_queues import StandbyError
@@ -102,6 +114,7 @@ class Cell:
         self._traces = IntentTraces(lambda node: each_record(journal, RecordWindow(subject=node, names=READ_BACK)))
         self._sender = Sender(drivers, self, self._answered, self.now, self._traces.of)
         self._checkpoints = Checkpoints(journal)
+        self._room = DiskRoom()
         self._around = Around(
             journal=journal,
             checkpoints=self._checkpoints,
@@ -133,6 +146,8 @@ class Cell:
         await self._follower.load()
         self._loaded()
         self._background(self._announce())
+        if isinstance(self.journal, RoomyJournal):
+            self._background(self._watch_room(self.journal))
         self._loop_task = asyncio.create_task(self._run(), name="controller")
         settled = asyncio.create_task(self._settled.wait())
         await asyncio.wait({self._loop_task, settled}, return_when=asyncio.FIRST_COMPLETED)
@@ -214,6 +229,7 @@ class Cell:
             snapshot=self._checkpoints.fault(self.view.cell.seq),
             snapshot_age=self._checkpoints.age(self.view.cell.seq),
             snapshots_failed=self._checkpoints.failed,
+            disk=self._room.why,
         )
 
     def _doubt(self, behind_s: float) -> str:
@@ -233,8 +249,14 @@ class Cell:
     # --- what it is told
 
     async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
-        """Take observations of one sender; they are durable when this returns. Raises BusyError."""
+        """Take observations of one sender; they are durable when this returns. Raises BusyError, NoRoomError."""
+        self.demand_room()
         return await self._deciding().ask(lambda token: Observed(token, node, observations, urgent))
+
+    def demand_room(self) -> None:
+        """Raises NoRoomError where the disk has only what is kept for records and acts."""
+        if self.role == "active" and self._room.low:
+            raise NoRoomError(self._room.low)
 
     async def ask(
         self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
@@ -357,7 +379,11 @@ class Cell:
         while not self._stopping.is_set():
             try:
                 await self._follower.catch_up(self._subscribers.publish)
-                self._become("standby", "")
+                self._room.tried(boottime())
+                self._become("standby", self._room.full)
+                if self._room.full:
+                    await self._wait_for_room()
+                    continue
                 if (epoch := await self._take()) is not None:
                     return epoch
                 await self._news()
@@ -365,9 +391,38 @@ class Cell:
             except JournalError as broken:
                 if not self._settled.is_set():
                     raise
-                self._become("standby", str(broken))
+                if isinstance(broken, JournalFullError):
+                    self._room.failed(boottime())
+                self._become("standby", self._room.full or str(broken))
                 await self._pause()
         return None
+
+    async def _wait_for_room(self) -> None:
+        """Stand by, read what others record, and take nothing: with a full disk it could only fail again."""
+        self._settled.set()
+        await self._pause_for(self._room.look_after_s)
+
+    async def _watch_room(self, journal: RoomyJournal) -> None:
+        """Look at the disk for as long as this process runs; observations that wait are refused once it is low."""
+        while True:
+            try:
+                if (room := await asyncio.to_thread(journal.room)) is not None:
+                    await self._judge_room(journal, room)
+            except JournalError as broken:
+                log.info("disk_not_seen", reason=str(broken))
+            await asyncio.sleep(self._room.look_after_s)
+
+    async def _judge_room(self, journal: RoomyJournal, room: JournalRoom) -> None:
+        was_low, was_full, was_near = bool(self._room.low), bool(self._room.full), self._room.near
+        self._room.saw(room)
+        low = bool(self._room.low)
+        if self._term is not None and low:
+            self._term.refuse_observations(NoRoomError(self._room.low))
+            self._wake()
+        if low != was_low or bool(self._room.full) != was_full:
+            log.warning("disk_room", free=room.free, size=room.size, place=room.place, reason=self._room.why)
+        if self._room.near != was_near:  # before it is low: what a long log gives back then would soon be taken again
+            await asyncio.to_thread(journal.save_room, short=self._room.near)
 
     async def _take(self) -> int | None:
         """Take the lease where that is right and nobody is quicker. Only who has read everything gets here."""
@@ -438,6 +493,11 @@ class Cell:
             await _quietly(self.journal.resign, epoch)
         except FencedError as fenced:
             self._leave(str(fenced))
+        except JournalFullError as full:
+            log.warning("disk_full", reason=str(full))
+            self._room.failed(boottime())
+            self._leave(self._room.full)
+            await _quietly(self.journal.resign, epoch)
         except JournalError as broken:
             log.warning("commit_failed", reason=str(broken))
             self._leave(str(broken))
@@ -465,7 +525,10 @@ class Cell:
             holding.turned()
             if holding.fenced:
                 raise FencedError(holding.fenced)
+            if self._room.full:
+                raise JournalFullError(self._room.full)
             await term.turn()
+            self._room.worked()
             self._failures = 0
         await term.decide()
 
@@ -494,6 +557,10 @@ class Cell:
     async def _pause(self) -> None:
         pause_s = AGAIN_AFTER_S[min(self._failures, len(AGAIN_AFTER_S) - 1)]
         self._failures += 1
+        await self._pause_for(pause_s)
+
+    async def _pause_for(self, pause_s: float) -> None:
+        """Wait so long, or until it is time to stop."""
         try:
             async with asyncio.timeout(pause_s):
                 await self._stopping.wait()

@@ -105,7 +105,11 @@ class CellView(Protocol):
         """Last contact with each node's agent."""
 
     async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
-        """Durable when it returns. Raises BusyError."""
+        """Durable when it returns. Raises BusyError, NoRoomError."""
+        ...
+
+    def demand_room(self) -> None:
+        """Raises NoRoomError where the disk has only what is kept for records and acts."""
         ...
 
     async def ask(

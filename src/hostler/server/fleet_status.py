@@ -98,6 +98,7 @@ class FleetStatus(Struct, frozen=True):
     remediators: tuple[Remediator, ...] = ()
     strangers: tuple[Stranger, ...] = ()
     snapshot: str = ""
+    disk: str = ""
 
 
 def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> FleetStatus:
@@ -116,6 +117,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
         ok=health.ok,
         why=health.why if who.whole else "",
         snapshot=health.snapshot if who.whole else "",
+        disk=health.disk if who.whole else "",
         brake=fleet.cell.brake,
         brake_since=fleet.cell.brake_since,
         restored=_restored(fleet) if who.whole else "",

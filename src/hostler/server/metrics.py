@@ -130,6 +130,7 @@ class CellCollector(Collector):
         yield _gauge("hostler_behind_records", "Records known to be missing here.", health.behind)
         yield _gauge("hostler_behind_seconds", "Seconds since none was missing.", health.behind_s)
         yield _gauge("hostler_journal_reachable", "1 while the journal answers.", int(health.reachable))
+        yield _gauge("hostler_disk_reserve_reached", "1 while no observations are taken.", int(bool(health.disk)))
         yield _gauge("hostler_snapshot_age_records", "Records behind the newest snapshot.", health.snapshot_age)
         failed = health.snapshots_failed
         yield CounterMetricFamily("hostler_snapshots_failed", "Snapshots that could not be taken.", value=failed)

@@ -16,6 +16,7 @@ from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.ways_out import WayOut
 from hostler.logs.structured import logger
 from hostler.ports import JournalError
+from hostler.runtime.disk_room import NoRoomError
 from hostler.runtime.input_queues import BusyError, StandbyError
 
 log = logger()
@@ -140,6 +141,11 @@ def _raised(_: Request[Any, Any, Any], error: ProblemError) -> Response[ProblemD
     return _answer(error.problem, error.headers)
 
 
+def _no_room(_: Request[Any, Any, Any], error: NoRoomError) -> Response[ProblemDetails]:
+    problem = problem_details(503, "no_room", error.why, "keep it and send it again later")
+    return _answer(problem, {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))})
+
+
 def _busy(_: Request[Any, Any, Any], error: BusyError) -> Response[ProblemDetails]:
     what = "the controller does not take this now; nothing was accepted"
     problem = problem_details(503, "busy", what, "send it again later")
@@ -197,6 +203,7 @@ def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemD
 HANDLERS: ExceptionHandlersMap = {
     ProblemError: _raised,
     StandbyError: _standby,
+    NoRoomError: _no_room,
     BusyError: _busy,
     JournalError: _journal,
     msgspec.DecodeError: _malformed,

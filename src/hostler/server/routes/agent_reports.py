@@ -270,6 +270,7 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
 async def readings(agent: Reports, data: JSONBody[ReadingsBody]) -> None:
     """Take a window of passive series into the archive of readings; the journal has no use for it."""
     app_state, node = agent.app_state, own_node(agent, data.node)
+    app_state.cell.demand_room()
     for place, one in enumerate(data.readings):
         if not is_possible(one) or not all(
             len(text) <= TEXT_SHORT and text.isprintable() for text in (one.part, one.stack)

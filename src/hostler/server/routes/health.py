@@ -21,7 +21,8 @@ class Alive(Struct, frozen=True):
 
     `margin_s`: for how long an active controller may still act without renewing its lease. `active`: who holds it, and
     where that one is reached. `behind` records are known to be missing here, `behind_s` seconds ago none was.
-    `controllers`: who has announced itself, and whether it still does.
+    `controllers`: who has announced itself, and whether it still does. `disk`: why no observations are taken, or
+    nothing is decided, for want of room on the journal's disk; "" where there is enough.
     """
 
     ok: bool
@@ -36,6 +37,7 @@ class Alive(Struct, frozen=True):
     behind: int
     behind_s: float
     controllers: dict[str, bool]
+    disk: str = ""
 
 
 def _alive(app_state: AppState) -> Alive:
