@@ -4,6 +4,8 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import Attempt, Phase
 from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.verbs.nodes import ClearCondition, Triage
+from hostler.core.state.ways_out import ByAct
 from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, after, configuration, pool_document
 
@@ -62,3 +64,41 @@ def test_what_touched_a_node_is_remembered_however_often_something_else_is_tried
     assert drive.plans("a")
     assert len(drive.node("a").attempts) < len(vain)
     assert not has_proven_itself(drive.node("a"))
+
+
+def test_firmware_that_a_standing_fault_would_fail_at_once_is_not_offered_to_be_written_again() -> None:
+    """Mutants: zap-again is granted, and the node stands where it was; the wait names it; a fault that ended counts."""
+    drive = Drive(configuration(), [a_node("a", pool="", phase=Phase.zap)])
+    drive.script("power_off", "failed", node="a")
+    drive.step()
+    drive.run()
+    assert drive.node("a").phase is Phase.zap_fail
+    drive.fault("a", "ecc")
+    drive.run()
+    refused = drive.ask("zap-again", "a")
+    assert not refused.granted
+    (fault,) = drive.node("a").conditions
+    assert fault.type in refused.text
+    acts = [way.act for way in refused.ways if isinstance(way, ByAct)]
+    assert acts == [Triage(), ClearCondition(fault.id)]
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    (blocker,) = waiting.blockers
+    assert blocker.ways == refused.ways
+    assert drive.ask("clear-condition", "a", condition=fault.id).granted
+    assert drive.ask("zap-again", "a").granted
+    drive.run()
+    assert drive.node("a").phase is not Phase.zap_fail
+
+
+def test_a_node_whose_power_was_cut_before_a_refusal_is_not_opened_by_the_next_plan_that_is_refused() -> None:
+    """Mutant: a plan that was refused is taken to have left the hardware untouched, whatever it did before."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    drive.script("power_on", "refused")
+    drive.script("power_off", "done", *["refused"] * 9)
+    drive.fault("a")
+    drive.wait(hours=1)
+    assert drive.plans("a").count("power_cycle") > 1, "tried again"
+    assert not has_proven_itself(drive.node("a"))
+    assert "a" in drive.cordoned
+    assert "uncordon" not in drive.operations("a")

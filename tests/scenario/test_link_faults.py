@@ -181,6 +181,23 @@ def test_a_ticket_that_somebody_closed_is_opened_anew_while_the_fault_is_read() 
     assert links.tickets != [first]
 
 
+def test_a_cable_whose_link_s_ticket_somebody_closed_is_asked_for_by_what_a_validation_finds() -> None:
+    """Nobody reads the link any more: its agent is silent. Mutant: a ticket that is closed is waited for, for ever."""
+    links = Links()
+    port = Port("gpu-0001", "mlx5_0")
+    far = links.cell.cables.pull(port)
+    ends = sorted((str(port), str(far)))
+    links.round(LinkFault(ends[0], ends[1], LinkCheck.down, LinkGrade.act, "down for 24 minutes"))
+    (link,) = links.tickets
+    links.cell.look()
+    (case,) = links.cell.cases
+    assert (case.finding.kind, case.ticket, case.waits.startswith(f"ticket {link} asks")) == ("missing", "", True)
+    assert links.drive.ask("close-ticket", link, person="tess").granted
+    links.cell.look()
+    (case,) = links.cell.cases
+    assert [ticket.id for ticket in links.cell.tickets] == [case.ticket]
+
+
 def test_work_at_the_node_is_waited_for() -> None:
     links = Links()
     assert links.drive.ask("hold", "gpu-0001").granted

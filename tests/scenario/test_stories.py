@@ -9,6 +9,7 @@ from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick, W
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Node, Phase
 from hostler.core.state.pool_mode import Mode
+from hostler.core.state.ways_out import WhenObserved
 from tests.kit import (
     CLUSTER,
     NOW,
@@ -322,6 +323,34 @@ def test_an_endless_deployment_is_never_evicted_and_a_named_person_is_asked() ->
     drive.see_work("a")
     drive.run()
     assert drive.boots["a"] == 2, "the work has ended by itself"
+
+
+@pytest.mark.parametrize("kind", ["interruptible", "graceful", "infrastructure"])
+def test_an_owner_who_was_asked_keeps_nothing_waiting_once_other_work_runs_that_may_be_ended(kind: str) -> None:
+    """Mutant: whatever runs is waited for; the consent that is asked for is refused, as nothing needs it any more."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.see_work("a", a_workload("deployment"))
+    drive.observe("a", "verdict", facts={"check": "gemm", "verdict": "failed"})
+    drive.wait(days=3)
+    (ticket,) = drive.fleet.tickets_about("a")
+    drive.see_work("a", a_workload("other", kind=kind))
+    drive.wait(hours=1)
+    assert drive.boots["a"] == 2
+    assert ticket.id not in drive.fleet.tickets
+
+
+def test_a_consent_to_work_that_is_unknown_is_refused_with_the_way_to_it() -> None:
+    """Mutant: the refusal names nothing after which it would be granted."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.see_work("a", a_workload("deployment"))
+    drive.observe("a", "verdict", facts={"check": "gemm", "verdict": "failed"})
+    drive.wait(days=3)
+    (ticket,) = drive.fleet.tickets_about("a")
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="its API server answers 503"))
+    refused = drive.ask("consent", ticket.id, person="pat@acme")
+    assert not refused.granted
+    assert "what runs on the node is unknown" in refused.text
+    assert [type(way) for way in refused.ways] == [WhenObserved]
 
 
 def test_a_broken_node_with_work_that_does_not_end_stays_cordoned_and_asks_once() -> None:

@@ -8,9 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.step_output import Send
-from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.state.model import LASTING, Node, Operation, Outcome
 from hostler.logs.structured import formatter
-from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError
+from hostler.ports import (
+    CertificateChangedError,
+    ConflictError,
+    LoginRefusedError,
+    PortError,
+    RefusedError,
+    UnreachableError,
+)
 from hostler.runtime.dispatcher import GRACE_S, Sender, fate
 from hostler.runtime.performers import Wiring, performers
 from tests.acts import an_act
@@ -209,3 +216,9 @@ async def test_stopping_lets_go_of_what_is_out_and_says_nothing_of_it() -> None:
 def test_an_outcome_is_of_its_operations_attempt() -> None:
     send = Send("perform", replace(an_operation(), deadline=NOW + timedelta(seconds=1)), NODE)
     assert fate(send, UnreachableError("away")) == Outcome("a-o1", "a", "unknown", "away", attempt=2)
+
+
+@pytest.mark.parametrize(("error", "lasts"), [(LoginRefusedError("401"), False), (CertificateChangedError("x"), True)])
+def test_a_login_that_is_turned_away_may_be_let_in_later(error: RefusedError, lasts: bool) -> None:
+    """A BMC locks accounts for a while; that it refuses for good, its looks say. Mutant: it is for good."""
+    assert bool(fate(Send("perform", an_operation(), NODE), error).facts.get(LASTING)) is lasts

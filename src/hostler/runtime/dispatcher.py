@@ -14,7 +14,6 @@ from hostler.ports import (
     CertificateChangedError,
     ConflictError,
     JournalError,
-    LoginRefusedError,
     OperationDriver,
     RefusedError,
     UnreachableError,
@@ -147,7 +146,7 @@ def fate(send: Send, error: Exception) -> Outcome:
     asked, why = send.operation, str(error) or type(error).__name__
     if not isinstance(error, RefusedError) or send.how != "perform":
         return _outcome(asked, "unknown", why)
-    lasts = isinstance(error, LoginRefusedError | CertificateChangedError)
+    lasts = isinstance(error, CertificateChangedError)  # a login that is locked out is let in again by itself
     facts: Facts = {LASTING: f"correct what is recorded: hostler node explain {send.node.id}"} if lasts else {}
     return Outcome(asked.id, asked.node, "refused", why[:500], facts, attempt=asked.attempt)
 

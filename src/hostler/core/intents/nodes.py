@@ -10,7 +10,9 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Re
 from hostler.core.intents.entered_addresses import KINDS, EnteredAddresses
 from hostler.core.intents.registration import OUTLETS_MAX, dpu_problem, outlet_problem, outside_problem
 from hostler.core.planning import idle_checks
+from hostler.core.planning.bring_up_faults import bring_up_faults, fault_text
 from hostler.core.planning.outcomes import change_phase
+from hostler.core.planning.person_waits import ways_with_fault
 from hostler.core.policy import rma_cases
 from hostler.core.state import events as e
 from hostler.core.state.assets import BMC_CERTIFICATE, DPU_BMC, MAC, OUTLET, PROVIDER, Binding, normal_mac
@@ -87,7 +89,12 @@ def moving(before: Phase, after: Phase) -> Callable[[AnyAsk], Granted]:
 
 def zap_again(ask: Ask[ZapAgain]) -> Granted:
     """The firmware is brought to the baseline once more, of a node in zap_fail or one that is being tested."""
-    before = Phase.test if node_of(ask).phase is Phase.test else Phase.zap_fail
+    node = node_of(ask)
+    before = Phase.test if node.phase is Phase.test else Phase.zap_fail
+    faults = bring_up_faults(ask.context.fleet.policy_of(node), node) if node.phase is before else []
+    if faults:
+        text = f"{node.id} would fail on it at once: {fault_text(faults[0])}"
+        raise RefusalError(text, way=ways_with_fault(node, faults[0]))
     return moving(before, Phase.zap)(ask)
 
 

@@ -6,6 +6,7 @@ from hostler.core.intents.attached_files import attach
 from hostler.core.planning import cords
 from hostler.core.policy import condition_tickets, fabric_cases, finding_walks
 from hostler.core.policy.incidents import closed, individually
+from hostler.core.policy.workload_consent import unknown_work
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, CORDS, Incident
 from hostler.core.state.customer_workloads import ConsentedWork, WorkClass
@@ -32,7 +33,8 @@ def consent(ask: Ask[ConsentToEviction]) -> Granted:
         raise RefusalError(f"{contact} or an operator has to consent")
     running = context.live.workloads(node)
     if running is None:
-        raise RefusalError(f"what runs on {node.id} is unknown: its scheduler is silent; try again when it answers")
+        unknown = unknown_work(node, context.live)
+        raise RefusalError(f"{node.id}: {unknown.text}; consent to it once that is known", way=unknown.ways)
     work = tuple(
         ConsentedWork(w.id, ticket.action, ticket.id, intent.person, context.now)
         for w in running

@@ -92,7 +92,7 @@ def _in_phase(context: DecisionContext, node: Node) -> Answer:
     if paused := unanswered_checks.pauses(context, node) or wait_after_refusal(context, node, row.recipe):
         return paused
     if not row.recipe:
-        return waits_for_person(node)
+        return waits_for_person(context, node)
     return _bring_up(context, node, RECIPES[row.recipe])
 
 

@@ -6,20 +6,20 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.planning import domain_plans, yielded_places
+from hostler.core.planning.bring_up_faults import bring_up_faults, fault_text
 from hostler.core.planning.outcomes import fail_plan, has_left
 from hostler.core.planning.remediation import may_begin, needed, remedy
 from hostler.core.policy.corroboration import is_confirmed_down
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import held, scopes
-from hostler.core.policy.remedy_escalation import Need, rank, rule_for
+from hostler.core.policy.remedy_escalation import Need, rank
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait, soonest
-from hostler.core.state.model import ActClass, Condition, HoldKind, Node, Phase, Plan, Severity
+from hostler.core.state.model import ActClass, HoldKind, Node, Phase, Plan
 from hostler.core.state.plan_rules import Releases
 from hostler.core.state.requalification import has_proven_itself
-from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipe_facts import rules_of
 
 CALLED_OFF = "it was called off"
@@ -35,21 +35,8 @@ def bring_up_fails(context: DecisionContext, node: Node, plan: Plan) -> str:
     if node.phase not in (Phase.seatrial, Phase.zap, Phase.test):
         return ""
     checking = plan.index < len(plan.steps) and plan.steps[plan.index].operation == "run_checks"
-    grave = [
-        c
-        for c in node.conditions
-        if c.severity >= Severity.critical
-        and rule_for(context.fleet.policy_of(node), c).remedy
-        and (checking or not _shows_restart(c))
-        and not c.type.startswith("inventory.")  # a step of its own looks at that
-    ]
-    return f"{grave[0].type}: {grave[0].evidence[-1].text if grave[0].evidence else ''}" if grave else ""
-
-
-def _shows_restart(condition: Condition) -> bool:
-    """Whether the phase's own restart shows it; its waits for the agent have limits of their own."""
-    kind = CONDITIONS.get(condition.type)
-    return kind is not None and kind.restarting
+    grave = bring_up_faults(context.fleet.policy_of(node), node, checking=checking)
+    return fault_text(grave[0]) if grave else ""
 
 
 def limit_at(node: Node, plan: Plan) -> datetime | None:

@@ -22,7 +22,7 @@ from hostler.core.policy.incidents import explained
 from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.remedy_escalation import Need, need_of, rank
 from hostler.core.policy.storm_brake import storm, storm_ebbs
-from hostler.core.policy.workload_consent import consent_or_end
+from hostler.core.policy.workload_consent import consent_or_end, may_need_consent
 from hostler.core.state import events as e
 from hostler.core.state.cases import CONDITION, DUE_DAY, DUE_NOW, Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
@@ -134,7 +134,7 @@ def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> A
 
 def _consents_asked(context: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
     consent = next((t for t in context.fleet.tickets_about(node.id) if t.kind == "consent"), None)
-    if consent is not None and need.act_class is ActClass.pending and context.live.workloads(node) != ():
+    if consent is not None and need.act_class is ActClass.pending and may_need_consent(context.live.workloads(node)):
         text = f"{consent.owner} has been asked to consent (ticket {consent.id}): {consent.summary}"
         yield Blocker("person", consent.owner, text, consent_or_end(consent.id))
 

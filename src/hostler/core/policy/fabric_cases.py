@@ -213,7 +213,7 @@ def _asked_by_links(fleet: Fleet, case: FabricCase) -> str:
     """Why it is asked for already, by the fault that rounds of readings saw: a dark switch, a cable that is down."""
     if fleet.link_cases.bare:
         return ""
-    mine = (c for c in fleet.link_cases.values() if c.fabric == case.fabric and c.ticket)
+    mine = (c for c in fleet.link_cases.values() if c.fabric == case.fabric and c.ticket in fleet.tickets)
     asked = next((c for c in mine if _is_of(case.finding, c)), None)
     return f"ticket {asked.ticket} asks for {asked.fault.bearer} already" if asked is not None else ""
 

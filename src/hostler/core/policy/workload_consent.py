@@ -81,6 +81,11 @@ def may_disturb(node: Node, live: LiveState, act: Disturbance, pool: Pool | None
     return tuple(_consent(node, workload, act, pool) for workload in workloads if is_touched(node, workload, act))
 
 
+def may_need_consent(workloads: tuple[Workload, ...] | None) -> bool:
+    """Whether somebody has to consent to the end of this work, or, where it is unknown (None), may have to."""
+    return workloads is None or any(w.work_class is WorkClass.uninterruptible for w in workloads)
+
+
 def is_touched(node: Node, workload: Workload, act: Disturbance) -> bool:
     """Whether the act reaches this workload; one of which a part is not known (a slice, a share) is reached."""
     if not act.parts or workload.parts is None:

@@ -13,7 +13,7 @@ def has_proven_itself(node: Node) -> bool:
     if not node.attempts:
         return True
     harmless = node.plan.recorded_at if node.plan is not None and not node.plan.touched else None
-    touched = [a.at for a in node.attempts if a.struck and a.touched and a.at != harmless]
+    touched = [a.at for a in node.attempts if a.touched and a.at != harmless]
     if not touched:
         return True
     last = max(touched)

@@ -60,6 +60,7 @@ class NodeHistory(Struct):
     passed: bool = False
     acted: bool = False
     unproven: str = ""
+    unproven_before: str = ""
     operation: Operation | None = None
     aside: Operation | None = None
     settling: dict[str, datetime] = {}
@@ -286,7 +287,7 @@ def _started(reading: JournalReading, event: e.OperationStarted, _at: datetime) 
     page.operation = event.operation
     page.acted = page.acted or event.operation.disturbs or event.operation.touches
     if event.operation.kind in HARDWARE:
-        page.unproven = event.operation.kind
+        page.unproven_before, page.unproven = page.unproven, event.operation.kind
     return page
 
 
@@ -295,7 +296,9 @@ def _finished(reading: JournalReading, event: e.OperationFinished, at: datetime)
     if page.aside is not None and page.aside.id == event.operation:
         page.aside = None
         return page
-    page.operation = None
+    begun, page.operation = page.operation, None
+    if event.result == "refused" and begun is not None and begun.kind in HARDWARE and begun.attempt == 1:
+        page.unproven = page.unproven_before  # a refusal has touched nothing; what an earlier try did is unsure
     if event.settle_until is not None:
         page.settling[event.operation] = event.settle_until
     if event.result == "done" and event.kind in ("cordon", "uncordon", "leave_cluster"):

@@ -39,15 +39,18 @@ class Networks:
         self._missed: dict[str, datetime] = {}
         self._resets: dict[str, str] = {}
         self._judged = 0
+        self._last: datetime | None = None
+        self._idle: tuple[datetime, datetime] | None = None
 
     def findings(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Law 7: a finding is of ports that are really wrong, whatever a discovery left out; a clean one is right."""
         network = case.world.network
         if network is None:
             return
+        self._note_pause(record.at)
         match record.event:
             case e.FabricFindingOpened(case=found):
-                yield from _invented(network, found, case)
+                yield from _invented(network, found, since=self._seen_since(record.at))
             case e.FabricFindingClosed(case=found, reason=reason) if "validations in a row" in reason:
                 known = {text for other in self._found.values() if other.id != found.id for text in other.finding.ports}
                 ports = [] if found.finding.kind == "dark_device" else [*{*found.finding.ports} - known]
@@ -56,6 +59,18 @@ class Networks:
                     yield f"finding {found.finding.key} is closed while {still[0]} is cabled otherwise"
             case _:
                 pass
+
+    def _note_pause(self, at: datetime) -> None:
+        """Note when no controller ran: what was looked at meanwhile is folded after it, however old it is."""
+        if self._last is not None and at - self._last > RECENT:
+            self._idle = (self._last, at)
+        self._last = at
+
+    def _seen_since(self, at: datetime) -> datetime:
+        """How old what is told now may be."""
+        if self._idle is not None and at - self._idle[1] < RECENT:
+            return self._idle[0] - RECENT
+        return at - RECENT
 
     def tickets(self, case: LawCase, record: e.Record) -> Iterator[str]:
         """Law 2: what is wrong is asked for once, for as long as it is."""
@@ -197,9 +212,8 @@ class Networks:
             yield f"{wrong[0]} is not as designed, and no finding says so"
 
 
-def _invented(network: SimulatedNetwork, found: FabricCase, case: LawCase) -> Iterator[str]:
-    now = case.world.clock.now
-    known = {port for port, at in network.wrong_at.items() if at >= now - RECENT}
+def _invented(network: SimulatedNetwork, found: FabricCase, *, since: datetime) -> Iterator[str]:
+    known = {port for port, at in network.wrong_at.items() if at >= since}
     ports = [port_of(text) for text in found.finding.ports]
     if sound := [port for port in ports if port not in known]:
         yield f"finding {found.finding.key} names {sound[0]}, which is as designed"

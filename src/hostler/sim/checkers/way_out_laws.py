@@ -41,6 +41,8 @@ STANDS = timedelta(seconds=30)
 NEVER = datetime.max.replace(tzinfo=UTC)
 LATE = timedelta(hours=1)
 """A moment that passed longer ago ends nothing: the controller looks at its clock before."""
+NOBODY = timedelta(minutes=10)
+"""So long without a batch, no controller ran: what stands since then is looked at before it is judged."""
 OBSERVERS = frozenset({"", "agent", "bmc", "scheduler", "network", "site", "hostler"})
 PERSON, SECOND = "olga", "erik"
 WAITS, ACTS, TIMES, SEEN, CHAINS, REAL = (
@@ -59,8 +61,8 @@ PROVED = (WAITS, ACTS, TIMES, SEEN, CHAINS, REAL)
 class WaysOut:
     """Tries the ways out of each wait that stands.
 
-    `_new` are nodes with a wait that has not been tried, and since when it is recorded, `_first` a moment before which
-    none is. `_known` are the waits that were tried, `_done` the kinds of acts that were done for real.
+    `_new` are nodes with a wait that has not been tried, and since when it stands, `_first` a moment before which none
+    does. `_known` are the waits that were tried, `_done` the kinds of acts that were done for real.
     """
 
     def __init__(self) -> None:
@@ -69,6 +71,7 @@ class WaysOut:
         self._known: set[tuple[str, str, tuple[tuple[str, str], ...]]] = set()
         self._done: dict[tuple[str, str], int] = {}
         self._chance = Random("ways out")
+        self._last: datetime | None = None
 
     def record(self, _case: LawCase, record: e.Record) -> Iterator[str]:
         """Note a wait that begins or changes; one that ends is not tried."""
@@ -83,7 +86,10 @@ class WaysOut:
         yield from ()
 
     def committed(self, case: LawCase, controller: Controller) -> Iterator[str]:
-        """Judge the waits that have stood for a while."""
+        """Judge the waits that have stood for a while, under a controller that looked at them."""
+        if self._last is not None and controller.now - self._last > NOBODY:
+            self._new = dict.fromkeys(self._new, controller.now)
+        self._last = controller.now
         if controller.now - self._first < STANDS:
             return
         due = [node for node, at in self._new.items() if controller.now - at >= STANDS]
