@@ -12,7 +12,7 @@ from hostler.core.state.cases import CONDITION, Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.intent import Intent
-from hostler.core.state.model import Condition, Hold, HoldKind, Phase
+from hostler.core.state.model import Condition, Hold, HoldKind, Phase, Waiting
 from hostler.core.state.verbs.approvals import ApproveRequest
 from hostler.core.state.verbs.facts import Verb, name_of
 from hostler.core.state.verbs.holds import ReleaseHold
@@ -22,6 +22,7 @@ from hostler.core.state.verbs.nodes import Certify, ClearCondition, Onboard, Rma
 from hostler.core.state.verbs.proposals import Approve
 from hostler.core.state.verbs.remedies import PowerCycle, PowerOff, Reboot, RemedyVerb, RequestReplacement, ResetGpu
 from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
+from hostler.core.state.ways_out import ByAct
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
@@ -71,6 +72,14 @@ class Errand(Struct, frozen=True):
         return f"{name_of(type(self.act))} {self.target}"
 
 
+def _names_triage(waiting: Waiting) -> bool:
+    """Whether a node whose firmware failed waits for triage first of all."""
+    if waiting.what != Phase.zap_fail.value or not waiting.blockers:
+        return False
+    first = waiting.blockers[0].ways[0]
+    return isinstance(first, ByAct) and isinstance(first.act, Triage)
+
+
 class People:
     """People who work with the cluster.
 
@@ -115,13 +124,19 @@ class People:
                 self._ticket(ticket)
             case e.ConditionRaised(condition=condition):
                 self._condition(condition)
-            case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None and waiting.what in _BY_HAND:
-                if any(blocker.kind == "confirmation" and "root" in blocker.text for blocker in waiting.blockers):
-                    self._later(self._paces.engineer, f"look {node}", partial(self._look, node, waiting.what))
+            case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
+                self._waiting(node, waiting)
             case e.PlanRecorded(plan=plan) if plan.state == "proposed":
                 self._go(self._paces.operator, Errand(Approve(), plan.node, "olga", "go on"))
             case _:
                 pass
+
+    def _waiting(self, node: str, waiting: Waiting) -> None:
+        doubted = any(blocker.kind == "confirmation" and "root" in blocker.text for blocker in waiting.blockers)
+        if waiting.what in _BY_HAND and doubted:
+            self._later(self._paces.engineer, f"look {node}", partial(self._look, node, waiting.what))
+        if _names_triage(waiting):
+            self._go(self._paces.engineer, Errand(Triage(), node, "erik", "a fault stands beside its firmware"))
 
     def _approval(self, event: e.ApprovalRequested | e.ApprovalEnded) -> None:
         """A second person looks; whoever is told to ask again, as it would do more by now, does."""
