@@ -197,8 +197,7 @@ async def test_no_attack_on_a_listener_keeps_anybody_else_out(tmp_path: Path, wh
             with polled(bmc, fleet):
                 for attack in ATTACKS:
                     held: list[socket.socket] = []
-                    strike: Any = partial(attack, target, get, held=held)
-                    with Witness(served) as witness, beside(lambda over, strike=strike: strike(over)):
+                    with Witness(served) as witness, beside(striking(attack, target, get, held)):
                         await asyncio.sleep(LASTS_S)
                         if which.startswith("boot"):
                             await asyncio.to_thread(_answers, target)
@@ -208,7 +207,13 @@ async def test_no_attack_on_a_listener_keeps_anybody_else_out(tmp_path: Path, wh
                     assert held, "the attack did not happen"
                     assert not witness.refused, (attack.__name__, witness)
                     assert witness.longest_s < 2 * tolerable_s(), (attack.__name__, witness)
-            await asyncio.to_thread(fleet.conditions, "good")
+
+
+def striking(
+    attack: Attack, target: Target, get: bytes, held: list[socket.socket]
+) -> Callable[[threading.Event], None]:
+    """The attack, as it is run beside a witness."""
+    return lambda over: attack(target, get, over, held)
 
 
 def _answers(target: Target) -> None:

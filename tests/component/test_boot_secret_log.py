@@ -10,7 +10,7 @@ from hostler.core.boot.secrets import DOOR, secret_of
 from hostler.logs import structured
 from hostler.ports import JournalError
 from hostler.server.boot.boot_answers import BootAnswers
-from hostler.server.boot.listener import boot_listening
+from tests.contract.boot_world import boot_listening
 
 
 class DownRequests:

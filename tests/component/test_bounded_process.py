@@ -93,7 +93,7 @@ async def test_one_that_does_not_end_when_it_is_killed_is_reaped_by_the_next(mon
         raise AssertionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(bounded_process, "_end_of", never)
+        patch.setattr(bounded_process, "ended", never)
         patch.setattr(bounded_process, "REAP_S", 0.0)
         late = await bounded_process.run(("/bin/sleep", "600"), {}, 0.01, 100)
     assert late.code is None

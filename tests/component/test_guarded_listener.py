@@ -1,6 +1,7 @@
 """Connections of a guarded listener: counted from their first moment, ended where they neither send nor read."""
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hostler.server import guarded_listener, http_limits, listener_watch
+from hostler.server import guarded_listener, http_limits
 from hostler.server.boot.address_turns import AddressTurns
 from hostler.server.connection_limits import LATE_HANDSHAKE, LATE_READER, NO_ROOM, ConnectionLimits, ConnectionTable
 from hostler.server.guarded_listener import bound, guarded
@@ -185,5 +186,5 @@ def test_a_look_at_files_tells_none_from_some(monkeypatch: pytest.MonkeyPatch) -
     def none_left(*_: object) -> int:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(listener_watch.os, "open", none_left)
+    monkeypatch.setattr(os, "open", none_left)
     assert (files.look(), files.exhausted) == (False, 1)

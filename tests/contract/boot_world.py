@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from ssl import SSLContext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,9 +37,12 @@ from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
+from hostler.server.boot.boot_wire import Answerer
 from hostler.server.boot.image_catalogue import ImageCatalogue
-from hostler.server.boot.listener import boot_listening
+from hostler.server.boot.listener import listening
 from hostler.server.boot.signed_list import Signers
+from hostler.server.connection_limits import ConnectionTable, limits
+from hostler.server.guarded_listener import address, bound
 from hostler.server.tokens import TokenStore
 from tests.contract.api_world import PATIENCE_S, POLICY, ObligingHand
 
@@ -49,6 +53,24 @@ LOADER = b"MZ a boot loader"
 MEDIUM = b"CD001" * 1000 + ROOM_FOR_SCRIPT + b"\0" * 300_000 + ROOM_FOR_SCRIPT + b"the end"
 MEDIA = f"{{files: {{x86_64: {{file: boot.iso, sha256: {hashlib.sha256(MEDIUM).hexdigest()}}}}}}}"
 SITE = "user_data: {timezone: Etc/UTC, users: [{name: ops}]}, meta_data: {region: north}"
+
+
+@asynccontextmanager
+async def boot_listening(answer: Answerer, host: str, port: int) -> AsyncIterator[str]:
+    """The boot listener in this process; gives its address."""
+    one = bound(host, port)
+    url = f"http://{address(one)}"
+    async with listening(answer, "boot", one, ConnectionTable(limits(1_024), "boot")):
+        yield url
+
+
+@asynccontextmanager
+async def media_listening(answer: Answerer, host: str, port: int, tls: SSLContext) -> AsyncIterator[str]:
+    """The listener of boot media in this process."""
+    one = bound(host, port)
+    url = f"https://{address(one)}"
+    async with listening(answer, "boot-media", one, ConnectionTable(limits(1_024), "boot-media"), tls):
+        yield url
 
 
 class NotingHand(ObligingHand):

@@ -30,9 +30,8 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
-from hostler.server.boot.listener import boot_listening, media_listening
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
-from tests.contract.boot_world import KEY, MEDIA, BootWorld, boot_world
+from tests.contract.boot_world import KEY, MEDIA, BootWorld, boot_listening, boot_world, media_listening
 from tests.contract.boot_world import MEDIUM as IMAGE
 
 PLACE = IMAGE.index(ROOM_FOR_SCRIPT)

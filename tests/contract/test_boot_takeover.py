@@ -22,8 +22,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
-from hostler.server.boot.listener import boot_listening
-from tests.contract.boot_world import KEY, MAC, SERIAL, BootWorld, boot_world
+from tests.contract.boot_world import KEY, MAC, SERIAL, BootWorld, boot_listening, boot_world
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ CALLED_BY_OTHERS = {
     "process_result_value": "SQLAlchemy",
     "send_400_response": "uvicorn",
     "capture_signals": "uvicorn",
+    "wait_closed": "uvicorn",
     "is_plugin_supported_type": "Litestar",
     "to_openapi_schema": "Litestar",
     "CustomBuildHook": "hatchling",

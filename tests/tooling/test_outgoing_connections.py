@@ -35,6 +35,7 @@ WITHOUT = {
     "app/first_start.py": "a SQLite file",
     "journal/reading_files.py": "DuckDB, over files",
     "server/guarded_listener.py": "listens",
+    "server/boot/listener_process.py": "listens at sockets that it was given",
     "server/token_storage.py": "a SQLite file",
     "journal/postgres.py": "the cell's own database, by its URL on the command line",
     "journal/sqlite.py": "a SQLite file",

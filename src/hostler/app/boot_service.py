@@ -1,13 +1,14 @@
-"""The boot service of a controller: its key, its driver around the BMCs', and its listener."""
+"""The boot service of a controller: its key, its driver around the BMCs', and its listeners' process."""
 
 import os
 import re
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
 
+from hostler.app.boot_process import BootProcess
 from hostler.app.controller_process import Gate
 from hostler.app.start_settings import ServeSettings
 from hostler.core.state.input_problems import InvalidInputError, Problem
@@ -19,7 +20,6 @@ from hostler.runtime.runner import Cell
 from hostler.server.boot.boot_answers import BootAnswers
 from hostler.server.boot.boot_requests import BootRequests
 from hostler.server.boot.image_catalogue import ImageCatalogue
-from hostler.server.boot.listener import boot_listening, media_listening
 from hostler.server.boot.signed_list import SignedListError, Signers, signers_of
 from hostler.server.guarded_listener import server_tls
 from hostler.server.tokens import TokenStore
@@ -44,7 +44,9 @@ class BootService:
         self._gate = gate
         self._signers = boot_signers(settings.boot_signers)
         self._media = settings.boot_media
-        self._tls = media_tls(settings) if settings.boot_media is not None else None
+        self._certificate, self._tls_key = settings.tls_cert, settings.tls_key
+        if settings.boot_media is not None:
+            media_tls(settings)  # the process would fail by it each time
 
     def around(self, bmc: OperationDriver, rebooter: OperationDriver) -> tuple[OperationDriver, OperationDriver]:
         """The drivers of BMCs and of reboots, with each boot's secret handed over before the machine starts."""
@@ -58,9 +60,9 @@ class BootService:
         configuration = cell.view.configuration
         await catalogue.verify(configuration.boot, configuration.sha256)
         answers = BootAnswers(BootRequests(cell, catalogue, self._key, self._gate.offered, tokens))
-        async with boot_listening(answers.answer, *listen) as address, AsyncExitStack() as stack:
-            if self._media is not None and self._tls is not None:
-                await stack.enter_async_context(media_listening(answers.answer, *self._media, self._tls))
+        process = BootProcess(answers.answer, self._gate.now, self._certificate, self._tls_key)
+        self._gate.boot = process.presence
+        async with process.listening(listen, self._media) as address:
             yield address
 
 

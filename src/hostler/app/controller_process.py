@@ -60,6 +60,7 @@ from hostler.server.app_state import Outside
 from hostler.server.audit_trail import AuditTrail
 from hostler.server.backtests import Backtests
 from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.boot_presence import BootPresence
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
 from hostler.server.server_settings import Settings, is_loopback
@@ -120,7 +121,7 @@ class Gate:
     `offered` gives what lets a node's kubelet in now, `read_node` what the schedulers show of one node, `machines`
     what is behind a BMC, `targets` the drivers of notifications for the cell of that name and its tickets' links,
     `systems` those of ticket systems, `trends` where readings go, `bundles` where evidence is kept, `certificates`
-    those of sanitising, `wirings` how the last look at each network bound its ports.
+    those of sanitising, `wirings` how the last look at each network bound its ports, `boot` how the boot listeners are.
     """
 
     def __init__(self) -> None:
@@ -137,6 +138,7 @@ class Gate:
         self.bundles: BundleFiles | None = None
         self.certificates: CertificateFiles | None = None
         self.providers: Mapping[str, ProviderLook] = {}
+        self.boot: BootPresence | None = None
         self.read_schedulers: Callable[[], Iterable[Input]] = tuple
         self.read_node: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
@@ -228,7 +230,8 @@ async def running(
         trials = _backtests(standing, settings)
         files = (*_kept(standing, gate, bundles), _sent(stack, standing, seat), trials)
         told = NotificationLog(outbox, notifier.sent, notifier.failed)
-        outside = Outside(gate.machines, told, trends, gate.sign_in, trail, gate.pairs, *files, lambda: gate.providers)
+        looks = (lambda: gate.providers, lambda: gate.boot)
+        outside = Outside(gate.machines, told, trends, gate.sign_in, trail, gate.pairs, *files, *looks)
         try:
             await cell.start()
             for work in (

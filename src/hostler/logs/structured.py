@@ -18,6 +18,7 @@ from hostler.logs.clean import Form, as_json, as_text, cleaned, wants_json
 _Event = MutableMapping[str, Any]
 _CHATTY = ("alembic",)
 """Libraries with a line for each step: only what goes wrong there is news."""
+_forms: list[Form] = []
 
 
 def logger() -> BoundLogger:
@@ -38,11 +39,17 @@ def bound(**ids: str) -> None:
 
 def begin(form: Form = "auto") -> None:
     """Log to stderr from now on, unless this process logs already."""
+    _forms.append(form)
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(json=wants_json(form)))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def begun_form() -> Form:
+    """The form in which this process logs, so that its children log in the same."""
+    return _forms[-1] if _forms else "auto"
 
 
 def formatter(*, json: bool) -> logging.Formatter:

@@ -82,7 +82,7 @@ async def run_into(  # noqa: PLR0913 - those of `run`, and who takes what it wri
             tells.close()
             async with asyncio.timeout(limit_s):
                 cut, _ = await asyncio.gather(_hand_on(output, take, most), _hand_on(told, note, MAX_ERRORS))
-                code = await _end_of(child)
+                code = await ended(child)
         except TimeoutError:
             code, cut = None, False
         finally:
@@ -125,8 +125,10 @@ def _input(given: bytes) -> Iterator[IO[bytes] | int]:
         yield file
 
 
-async def _end_of(child: Child) -> int:
+async def ended(child: Child) -> int:
     """Wait for the end of the child; its exit status."""
+    if child.returncode is not None:
+        return child.returncode
     loop = asyncio.get_running_loop()
     gone: asyncio.Future[None] = loop.create_future()
     watched = os.pidfd_open(child.pid)
@@ -144,13 +146,25 @@ def _end(gone: asyncio.Future[None]) -> None:
         gone.set_result(None)
 
 
+async def stop_child(child: Child, within_s: float) -> None:
+    """Have a child that was told to end do so within this time, and kill it then; a child that ended is reaped."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await ended(child)
+    if child.poll() is None:
+        child.kill()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REAP_S):
+                await ended(child)
+
+
 async def _kill(child: Child) -> None:
     """End it with all that it has started; what not even this ends is not waited for."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(REAP_S):
-            await _end_of(child)
+            await ended(child)
 
 
 async def _hand_on(stream: asyncio.StreamReader, take: Take, most: int) -> bool:

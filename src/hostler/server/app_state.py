@@ -30,6 +30,7 @@ from hostler.server.api_resources import AgentSeen
 from hostler.server.audit_trail import AuditTrail
 from hostler.server.backtests import Backtests
 from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.boot_presence import BootPresence
 from hostler.server.burn_in_times import BurnInTimes
 from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
@@ -72,6 +73,7 @@ class Outside(Struct, frozen=True):
     traces: CollectorRegistry | None = None
     backtests: Backtests | None = None
     providers: Callable[[], Mapping[str, ProviderLook]] = dict
+    boot: Callable[[], BootPresence | None] = lambda: None
 
 
 class AppState:

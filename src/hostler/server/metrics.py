@@ -25,6 +25,7 @@ class CellCollector(Collector):
         self._forwarded = app_state.forwarder.counts
         self._connections = app_state.connections
         self._open_files = app_state.open_files
+        self._boot = app_state.outside.boot
         self._notifications = app_state.outside.notifications
         self._queues = queues
 
@@ -116,11 +117,16 @@ class CellCollector(Collector):
         yield CounterMetricFamily(
             "hostler_connections_refused", "Connections turned away, or closed for a newer one.", value=refused
         )
-        yield from _listeners([table.counts() for table in tables])
-        looks = self._open_files.exhausted
+        boot = self._boot()
+        yield from _listeners([*(table.counts() for table in tables), *(boot.counts if boot is not None else ())])
+        looks = self._open_files.exhausted + (boot.exhausted if boot is not None else 0)
         yield CounterMetricFamily(
             "hostler_open_files_exhausted", "Looks at which no file could be opened.", value=looks
         )
+        if boot is not None:
+            yield _gauge("hostler_boot_listeners_up", "1 while the boot listeners' process answers.", int(boot.up))
+            text = "Starts of the boot listeners' process after it had ended or hung."
+            yield CounterMetricFamily("hostler_boot_listeners_restarts", text, value=boot.restarts)
 
     def _standing(self) -> Iterable[Metric]:
         """Role of this controller within its cell."""

@@ -1,6 +1,5 @@
 """Answers a request of the boot network, as its listener hands it on: which script, document or file it is given."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,16 +10,13 @@ from hostler.ports import JournalError
 from hostler.runtime.input_queues import BusyError
 from hostler.server.boot import boot_wire as wire
 from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Said, request_of
-from hostler.server.boot.boot_wire import BootAnswer, BootQuestion, SentFile
+from hostler.server.boot.boot_wire import Answerer, BootAnswer, BootQuestion, SentFile
 
 log = logger()
 
 DATABASE_AGAIN_S = 5.0
 """How long a machine is told to wait where the database of tokens or the journal does not answer."""
 EFI, BYTES, ISO = "application/efi", "application/octet-stream", "application/x-iso9660-image"
-
-Answerer = Callable[[BootQuestion], Awaitable[BootAnswer]]
-"""Answers the boot network's listener: the controller itself, or the way to it from another process."""
 
 
 class BootAnswers:

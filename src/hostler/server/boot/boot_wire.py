@@ -4,6 +4,8 @@ The listener knows HTTP and files; the controller knows nodes, secrets and which
 boot: the listener's process has neither the key of boots nor the journal.
 """
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import Struct
 
 BY_MAC = "/ipxe"
@@ -67,3 +69,7 @@ class BootAnswer(Struct, frozen=True):
     text: str = ""
     file: SentFile | None = None
     again_s: float = 0.0
+
+
+Answerer = Callable[[BootQuestion], Awaitable[BootAnswer]]
+"""Answers the boot network's listener: the controller itself, or the way to it from another process."""

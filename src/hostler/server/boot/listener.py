@@ -17,12 +17,11 @@ from urllib.parse import parse_qsl, unquote
 
 from hostler.server.boot import boot_wire as wire
 from hostler.server.boot.address_turns import AddressTurns
-from hostler.server.boot.boot_answers import Answerer
-from hostler.server.boot.boot_wire import BootAnswer, BootQuestion, FileIdentity, SentFile
+from hostler.server.boot.boot_wire import Answerer, BootAnswer, BootQuestion, FileIdentity, SentFile
 from hostler.server.boot.file_ranges import FileCut, cut_of
 from hostler.server.boot.medium_template import CHUNK, MediumTemplate
-from hostler.server.connection_limits import LATE_READER, ConnectionTable, limits
-from hostler.server.guarded_listener import address, bound, guarded
+from hostler.server.connection_limits import LATE_READER, ConnectionTable
+from hostler.server.guarded_listener import guarded
 from hostler.server.http_limits import LimitedProtocol, Listener
 from hostler.server.listener_watch import OpenFiles
 
@@ -36,8 +35,6 @@ FILE_RATE, FILE_RATE_AFTER_S = 32 * 1024, 30.0
 """A file that leaves at fewer bytes a second, after so long, has the connection ended: its turn is another's."""
 IPXE = "iPXE"
 """How iPXE begins its User-Agent; UEFI's own client says UefiHttpBoot/1.0."""
-CONNECTIONS = 1_024
-"""Connections of a listener that shares a process with others."""
 STOP_S = 1.0
 
 ROUTES: tuple[tuple[str, str], ...] = (
@@ -67,29 +64,18 @@ Which = Literal["boot", "boot-media"]
 
 
 @asynccontextmanager
-async def boot_listening(answer: Answerer, host: str, port: int) -> AsyncIterator[str]:
-    """Listen while the block runs; gives the address. Raises OSError where it cannot be had."""
-    one = bound(host, port)
-    url = f"http://{address(one)}"
-    async with listening(answer, "boot", one, ConnectionTable(limits(CONNECTIONS), "boot")):
-        yield url
-
-
-@asynccontextmanager
-async def media_listening(answer: Answerer, host: str, port: int, tls: SSLContext) -> AsyncIterator[str]:
-    """Listen over TLS for BMCs that fetch boot media so, and for nothing else. Raises OSError."""
-    one = bound(host, port)
-    url = f"https://{address(one)}"
-    async with listening(answer, "boot-media", one, ConnectionTable(limits(CONNECTIONS), "boot-media"), tls):
-        yield url
-
-
-@asynccontextmanager
-async def listening(
-    answer: Answerer, which: Which, sock: socket, table: ConnectionTable, tls: SSLContext | None = None
+async def listening(  # noqa: PLR0913 - a socket with all that belongs to it
+    answer: Answerer,
+    which: Which,
+    sock: socket,
+    table: ConnectionTable,
+    tls: SSLContext | None = None,
+    files: OpenFiles | None = None,
+    sending: int = FILES[0],
 ) -> AsyncIterator[None]:
-    """Listen at this socket while the block runs; it is closed in the end."""
-    async with guarded(BootApp(answer, which), {sock: Listener(table)}, tls, OpenFiles(), STOP_S):
+    """Listen at this socket while the block runs; it is closed in the end. `sending`: files at a time."""
+    app = BootApp(answer, which, sending)
+    async with guarded(app, {sock: Listener(table)}, tls, files or OpenFiles(), STOP_S):
         yield
 
 
@@ -102,7 +88,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 class BootApp:
     """The ASGI application of one listener: all routes, or boot media alone."""
 
-    def __init__(self, answer: Answerer, which: Which) -> None:
+    def __init__(self, answer: Answerer, which: Which, sending: int = FILES[0]) -> None:
         self._answer = answer
         self._routes = tuple(
             (method, template, _pattern(template))
@@ -110,7 +96,7 @@ class BootApp:
             if which == "boot" or template == wire.MEDIUM
         )
         self._asks = AddressTurns(*ASKS)
-        self._files = AddressTurns(*FILES)
+        self._files = AddressTurns(sending, FILES[1])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

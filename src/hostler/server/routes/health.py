@@ -22,7 +22,8 @@ class Alive(Struct, frozen=True):
     `margin_s`: for how long an active controller may still act without renewing its lease. `active`: who holds it, and
     where that one is reached. `behind` records are known to be missing here, `behind_s` seconds ago none was.
     `controllers`: who has announced itself, and whether it still does. `disk`: why no observations are taken, or
-    nothing is decided, for want of room on the journal's disk; "" where there is enough.
+    nothing is decided, for want of room on the journal's disk; "" where there is enough. `boot`: "up", or since when
+    and why the boot listeners' process is down, which keeps no request out; "" where none listens.
     """
 
     ok: bool
@@ -38,16 +39,18 @@ class Alive(Struct, frozen=True):
     behind_s: float
     controllers: dict[str, bool]
     disk: str = ""
+    boot: str = ""
 
 
 def _alive(app_state: AppState) -> Alive:
-    health = app_state.cell.health()
+    health, boot = app_state.cell.health(), app_state.outside.boot()
     return row_of(
         Alive,
         health,
         margin_s=round(health.margin_s, 3),
         behind_s=round(health.behind_s, 3),
         controllers={peer.name: peer.alive for peer in health.peers},
+        boot=boot.told() if boot is not None else "",
     )
 
 
