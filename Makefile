@@ -28,7 +28,7 @@ export PYTHON
 # Bytecode is kept, whatever the shell says: without it every process of a test run compiles the whole house anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up up-kubernetes test affected nightly nightly-tests test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test affected nightly nightly-tests test-boot test-fabric check quick-tests all-tests lint-in-one-piece fuzz sbom audit deb bench bench-guard bench-fabric bench-bringup bench-checks bench-trends bench-detection sim fabric-soak soak mutants peers docs docs-check docs-site pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -110,6 +110,9 @@ audit: environment-test ## ask whether a locked version has a known vulnerabilit
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
+
+bench-guard: environment-test ## compare this tree's figures with a reference commit's, in turns; 5 % more fails; ARGS="sqlite import"
+	$(BIN)/python -m bench.guard $(ARGS)
 
 bench-fabric: environment-test ## a network against its design by its size, discovery included, and a storm of its ports' counters
 	$(BIN)/python -m bench.fabric

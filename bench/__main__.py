@@ -14,7 +14,8 @@ def main() -> None:
     found = [
         m.name
         for m in pkgutil.iter_modules(here)
-        if m.name not in ("__main__", "bmcs", "bringup_machines", "figures", "posts", "served_cluster")
+        if m.name
+        not in ("__main__", "bmcs", "bringup_machines", "figures", "guard", "guard_figures", "posts", "served_cluster")
     ]
     program, *words = sys.argv
     names = list(takewhile(lambda word: not word.startswith("-"), words))

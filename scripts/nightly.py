@@ -42,6 +42,7 @@ PARTS: Mapping[str, Part] = {
     "soak": Part("soak", most_s=6 * 3_600),
     "fuzz": Part("fuzz", most_s=5_400),
     "mutants": Part("mutants", most_s=4 * 3_600),
+    "bench-guard": Part("bench-guard", most_s=3 * 3_600),
     "peers": Part("peers", most_s=4 * 3_600),
     "deb": Part("deb"),
     "audit": Part("audit"),
