@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from hostler.core.notify.notices import notices
+from hostler.core.state.events import DiskRoomChanged
+from hostler.core.state.notify_routes import PageRules
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sqlite import SqliteDatabase
@@ -77,11 +80,17 @@ async def test_below_the_reserve_agents_wait_and_people_do_not(world: House, jou
     status, told = await ready(world)
     assert (status, told["role"], "no observations" in told["disk"]) == (200, "active", True)
     assert "no observations" in (await world.operator.get("/v1/status"))["disk"]
+    await world.until(lambda: world.cell.view.cell.disk)
     assert "disk_reserve_reached 1" in str((await world.operator.call("GET", "/metrics"))[1])
     assert (await world.client(Grant("alice", Role.tenant, tenant="acme")).get("/v1/status"))["disk"] == ""
     journal.free = 100 * MIB
     await world.until(lambda: not world.cell.health().disk)
     assert (await agent.post("/v1/agent/observations", observed(9_000)))[0] == 200
+    await world.until(lambda: not world.cell.view.cell.disk)
+    told = [r.event for r in journal.records() if isinstance(r.event, DiskRoomChanged)]
+    assert [bool(event.low) for event in told] == [True, False], "told once each way"
+    notes = [next(iter(notices(event, {}, PageRules()))) for event in told]
+    assert [(note.action, note.subject) for note in notes] == [("open", "disk"), ("over", "disk")]
     assert journal.taken == 1, "it was active throughout"
 
 

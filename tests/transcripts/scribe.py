@@ -19,6 +19,7 @@ from hostler.controller.inputs import (
     BootAsked,
     ClockSeen,
     CompanySought,
+    DiskSeen,
     FabricSeen,
     FellowsSeen,
     Input,
@@ -137,6 +138,7 @@ def _told(one: Input) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat table o
             return f"{node} is at its check and has nobody to meet"
         case (
             AuditSeen()
+            | DiskSeen()
             | TrendsSeen()
             | ClockSeen()
             | FellowsSeen()

@@ -49,6 +49,7 @@ UNREACHED = frozenset(
         e.FabricValidationAsked, e.FabricValidated, e.FabricFindingOpened, e.FabricFindingChanged,
         e.FabricFindingClosed, e.LinkFaultOpened, e.LinkFaultChanged, e.LinkFaultClosed,
         e.StockChanged, e.ManualTestScheduled, e.ManualTestEntered, e.ManualTestSigned, e.AuditSealed,
+        e.DiskRoomChanged,
     }
 )  # fmt: skip
 """Events about no node: none is found under a node's history or in a tenant's stream."""

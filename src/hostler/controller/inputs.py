@@ -199,6 +199,12 @@ class AuditSeen(Struct, frozen=True):
     seals: tuple[Seal, ...]
 
 
+class DiskSeen(Struct, frozen=True):
+    """Room on the journal's disk was looked at. `low`: why no observations are taken, "" where they are."""
+
+    low: str
+
+
 Input = (
     Observed
     | IntentAsked
@@ -219,5 +225,6 @@ Input = (
     | RackSeen
     | BootAsked
     | AuditSeen
+    | DiskSeen
     | CompanySought
 )

@@ -198,7 +198,7 @@ class Controller:
                     self._touch(one.node, told.cause)
             case (
                 inputs.FabricSeen() | inputs.LinksSeen() | inputs.SubnetSeen() | inputs.RackSeen() | inputs.TrendsSeen()
-                | inputs.AuditSeen()
+                | inputs.AuditSeen() | inputs.DiskSeen()
             ):  # fmt: skip
                 self._tell_all(of_report(self._context, one), cause_of(one))
                 self._touch_all(waiting_for(self.fleet, one), "fabric")

@@ -6,7 +6,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from hostler.controller import fabric_reports, trend_reports
-from hostler.controller.inputs import AuditSeen, FabricSeen, LinksSeen, RackSeen, SubnetSeen, TrendsSeen
+from hostler.controller.inputs import AuditSeen, DiskSeen, FabricSeen, LinksSeen, RackSeen, SubnetSeen, TrendsSeen
 from hostler.core.planning import asset_certificates, asset_logins, cabling
 from hostler.core.policy import asset_certificate_cases, asset_login_cases, rack_faults
 from hostler.core.state import events as e
@@ -19,7 +19,7 @@ from hostler.core.state.fleet import Fleet
 REFRESH = timedelta(minutes=30)
 """A look that shows nothing new is recorded again after so long: it is looked at still."""
 
-Reported = FabricSeen | LinksSeen | SubnetSeen | TrendsSeen | RackSeen | AuditSeen
+Reported = FabricSeen | LinksSeen | SubnetSeen | TrendsSeen | RackSeen | AuditSeen | DiskSeen
 
 
 def of_report(context: DecisionContext, seen: Reported) -> Iterable[e.Event]:
@@ -37,6 +37,9 @@ def of_report(context: DecisionContext, seen: Reported) -> Iterable[e.Event]:
             return _of_asset(context, seen)
         case AuditSeen(seals=seals):
             return (e.AuditSealed(seals),)
+        case DiskSeen(low=low):
+            changed = bool(low) != bool(context.fleet.cell.disk)
+            return (e.DiskRoomChanged(low),) if changed and context.may_write("disk_room_changed") else ()
 
 
 def _of_asset(context: DecisionContext, seen: RackSeen) -> tuple[e.Event, ...]:
@@ -72,6 +75,8 @@ def cause_of(seen: Reported) -> str:
             return f"asset:{name}"
         case AuditSeen():
             return "audit"
+        case DiskSeen():
+            return "disk"
 
 
 def waiting_for(fleet: Fleet, seen: Reported) -> Iterable[str]:

@@ -13,7 +13,16 @@ from typing import Any
 
 from prometheus_client import Histogram
 
-from hostler.controller.inputs import AgentHeard, BootAsked, FellowsSeen, Input, IntentAsked, Observed, Replied
+from hostler.controller.inputs import (
+    AgentHeard,
+    BootAsked,
+    DiskSeen,
+    FellowsSeen,
+    Input,
+    IntentAsked,
+    Observed,
+    Replied,
+)
 from hostler.controller.reply_effect import last_look
 from hostler.controller.step_output import Reply, Send
 from hostler.core.boot.boot_decision import BootRequest
@@ -419,6 +428,8 @@ class Cell:
         if self._term is not None and low:
             self._term.refuse_observations(NoRoomError(self._room.low))
             self._wake()
+        if low != bool(self.view.cell.disk):
+            self.tell(DiskSeen(self._room.low))
         if low != was_low or bool(self._room.full) != was_full:
             log.warning("disk_room", free=room.free, size=room.size, place=room.place, reason=self._room.why)
         if self._room.near != was_near:  # before it is low: what a long log gives back then would soon be taken again

@@ -688,6 +688,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.RmaCaseClosed: _rows("result"),
     e.StockChanged: _rows(),
     e.AuditSealed: _rows(),
+    e.DiskRoomChanged: _rows(),
     # goldens name nodes of others and what they run: a tenant is told of its node's conditions
     Golden: _rows(),
     BitsVote: _rows(),

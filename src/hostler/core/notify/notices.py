@@ -66,6 +66,7 @@ TOLD_OF = (
     e.RestoreReleased,
     e.ClockGap,
     e.ClockConfirmed,
+    e.DiskRoomChanged,
     e.ConditionRaised,
     e.ConditionCleared,
     e.NodeReleased,
@@ -135,6 +136,10 @@ def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: Page
             yield Notice("cell", "open", "clock", "clock", Severity.critical, pages.cell, sentence(event))
         case e.ClockConfirmed():
             yield Notice("cell", "over", "clock", summary=sentence(event))
+        case e.DiskRoomChanged(low=low) if low:
+            yield Notice("cell", "open", "disk", "disk", Severity.critical, pages.cell, sentence(event))
+        case e.DiskRoomChanged():
+            yield Notice("cell", "over", "disk", summary=sentence(event))
         case e.ConditionRaised(condition=condition):
             yield from _failed(condition, places, pages)
         case e.ConditionCleared():

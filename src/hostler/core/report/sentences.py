@@ -481,6 +481,10 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     EventTelling(e.IncidentClosed, lambda event: f"incident {event.incident} closed by {event.by}: {event.reason}"),
     EventTelling(e.ControllerStarted, lambda event: f"controller {event.version} active, epoch {event.epoch}"),
     EventTelling(e.ClockGap, _clock),
+    EventTelling(
+        e.DiskRoomChanged,
+        lambda event: event.low or "the journal's disk has room again: observations are taken",
+    ),
     EventTelling(e.ClockConfirmed, lambda event: f"clock confirmed by {event.person}: {event.reason}"),
     EventTelling(
         e.FormatRaised,

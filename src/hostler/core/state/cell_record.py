@@ -40,7 +40,7 @@ class CellRecord(Struct, frozen=True):
 
     `doubt`: the clock is not believed. `format`: up to which format events may be written. `restored`: since when the
     cell stands still because its journal is a copy, whose last record was `copied`. `strangers`: machines that asked
-    for a boot and are not expected, the latest last.
+    for a boot and are not expected, the latest last. `disk`: why no observations are taken, for want of room.
     """
 
     seq: int = 0
@@ -62,6 +62,7 @@ class CellRecord(Struct, frozen=True):
     copied: int = 0
     remediators: tuple[Remediator, ...] = ()
     strangers: tuple[Stranger, ...] = ()
+    disk: str = ""
 
 
 class StoredAnswer(Struct, frozen=True):

@@ -56,6 +56,7 @@ from hostler.core.state.events.cell import (
     ClockConfirmed,
     ClockGap,
     ControllerStarted,
+    DiskRoomChanged,
     FormatRaised,
     ModeSet,
     PauseSet,
@@ -232,6 +233,7 @@ __all__ = [
     "ConfigActivated",
     "ControllerStarted",
     "DesignTakenOver",
+    "DiskRoomChanged",
     "DpuLoginDue",
     "DrillBegan",
     "DrillEnded",
@@ -423,6 +425,7 @@ Event = (
     | IncidentClosed
     | ControllerStarted
     | ClockGap
+    | DiskRoomChanged
     | ClockConfirmed
     | FormatRaised
     | JournalRestored
@@ -580,6 +583,7 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("drill_place_filled", 1): 10,
     ("drill_ended", 1): 10,
     ("request_withdrawn", 1): 10,
+    ("disk_room_changed", 1): 10,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 

@@ -98,6 +98,15 @@ class FormatRaised(Struct, frozen=True, tag="format_raised"):
     members: tuple[str, ...]
 
 
+class DiskRoomChanged(Struct, frozen=True, tag="disk_room_changed"):
+    """The journal's disk has only its reserve left, so that no observations are taken (`low` says so); "": it has room.
+
+    What agents and BMCs saw meanwhile is kept by them and comes later.
+    """
+
+    low: str
+
+
 class AuditSealed(Struct, frozen=True, tag="audit_sealed"):
     """The audit log stood like this: an entry of before that is changed or taken away no longer fits."""
 
@@ -154,5 +163,6 @@ ROWS: EventRows = (
     EventRow(ClockGap, of_nobody, _gap),
     EventRow(ClockConfirmed, of_nobody, lambda fleet, _e, _at: _put(fleet, replace(fleet.cell, doubt=None))),
     EventRow(FormatRaised, of_nobody, lambda fleet, e, _at: _put(fleet, replace(fleet.cell, format=e.format))),
+    EventRow(DiskRoomChanged, of_nobody, lambda fleet, e, _at: _put(fleet, replace(fleet.cell, disk=e.low))),
     EventRow(AuditSealed, of_nobody, lambda _fleet, _e, _at: None),
 )
