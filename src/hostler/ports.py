@@ -151,10 +151,6 @@ class JournalError(Exception):
     """
 
 
-class JournalFullError(JournalError):
-    """The journal's place has no room left: nothing of the batch is durable, and nothing will be before there is."""
-
-
 class FencedError(JournalError):
     """Another controller holds a newer epoch; this one may neither append nor act."""
 
@@ -388,25 +384,6 @@ class Archived(Struct, frozen=True):
     def text(self) -> str:
         """The same as a sentence, with the newest file."""
         return f"records 1 to {self.seq} are archived, the last of them in {self.files[-1]}"
-
-
-class JournalRoom(Struct, frozen=True):
-    """Room in the place of a journal: bytes that it may still grow by, bytes of the whole disk, and where that is."""
-
-    free: int
-    size: int
-    place: str
-
-
-@runtime_checkable
-class RoomyJournal(Protocol):
-    """A journal that can tell how much room its place has. The others are on a server, whose disk nobody here sees."""
-
-    def room(self) -> JournalRoom | None:
-        """The room as it is now, None where it cannot be seen. Blocks; raises JournalError."""
-
-    def save_room(self, *, short: bool) -> None:
-        """Write so that it takes little room (`short`), or as usual again. Blocks; raises JournalError."""
 
 
 class RecordWindow(Struct, frozen=True):

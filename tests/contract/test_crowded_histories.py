@@ -1,4 +1,4 @@
-"""What others had recorded about a node hides nothing of it: bill, history, lanes, drills, files are read by name."""
+"""Records that others brought about hide nothing of a node: bill, history, lanes, drills, files are read by name."""
 
 import random
 from collections.abc import AsyncIterator
@@ -112,7 +112,7 @@ def test_records_of_some_names_are_all_found_among_others(journal: Journal) -> N
     epoch = journal.acquire("a")
     wanted: list[int] = []
     for seq in range(1, 12_001, 2_000):
-        rare = [
+        rare: list[e.Event] = [
             e.NodeReleased(node="n3", reason="x", at=at(seq)),
             e.PartMoved(serial="S", before="n3", after="n4", slot="gpu0"),
         ]

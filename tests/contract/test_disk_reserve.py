@@ -10,10 +10,11 @@ import pytest
 from hostler.core.notify.notices import notices
 from hostler.core.state.events import DiskRoomChanged
 from hostler.core.state.notify_routes import PageRules
+from hostler.journal.journal_room import JournalFullError, JournalRoom
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sqlite import SqliteDatabase
-from hostler.ports import Batch, JournalFullError, JournalRoom
+from hostler.ports import Batch
 from hostler.runtime.disk_room import MIB
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
@@ -87,9 +88,9 @@ async def test_below_the_reserve_agents_wait_and_people_do_not(world: House, jou
     await world.until(lambda: not world.cell.health().disk)
     assert (await agent.post("/v1/agent/observations", observed(9_000)))[0] == 200
     await world.until(lambda: not world.cell.view.cell.disk)
-    told = [r.event for r in journal.records() if isinstance(r.event, DiskRoomChanged)]
-    assert [bool(event.low) for event in told] == [True, False], "told once each way"
-    notes = [next(iter(notices(event, {}, PageRules()))) for event in told]
+    changes = [r.event for r in journal.records() if isinstance(r.event, DiskRoomChanged)]
+    assert [bool(event.low) for event in changes] == [True, False], "told once each way"
+    notes = [next(iter(notices(event, {}, PageRules()))) for event in changes]
     assert [(note.action, note.subject) for note in notes] == [("open", "disk"), ("over", "disk")]
     assert journal.taken == 1, "it was active throughout"
 

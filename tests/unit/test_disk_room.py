@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.ports import JournalRoom
+from hostler.journal.journal_room import JournalRoom
 from hostler.runtime.disk_room import MIB, DiskRoom, reserve_of
 
 DISK = 150 * MIB

@@ -9,7 +9,8 @@ from sqlalchemy.exc import DBAPIError
 
 from hostler.journal import queries
 from hostler.journal.codec import StoredRow
-from hostler.ports import CorruptJournalError, JournalRoom
+from hostler.journal.journal_room import JournalRoom
+from hostler.ports import CorruptJournalError
 
 PAGE = 2_000
 """Records read per question while a journal is walked; no reader holds up the database's tidying for longer."""

@@ -36,8 +36,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from hostler.journal import schema
 from hostler.journal.codec import ObservationRow
 from hostler.journal.database import Values
+from hostler.journal.journal_room import JournalFullError, JournalRoom
 from hostler.journal.sql import SqlJournal
-from hostler.ports import JournalError, JournalFullError, JournalRoom
+from hostler.ports import JournalError
 
 CONNECT_S = 5
 PATIENCE_S = 6

@@ -23,6 +23,7 @@ from hostler.journal.codec import (
     verified,
 )
 from hostler.journal.database import Database, rows_after
+from hostler.journal.journal_room import JournalRoom
 from hostler.journal.lease_succession import changed_hands
 from hostler.ports import (
     Archived,
@@ -30,7 +31,6 @@ from hostler.ports import (
     Batch,
     ControllerMember,
     CorruptJournalError,
-    JournalRoom,
     Lease,
     RecordWindow,
     Restored,

@@ -20,8 +20,9 @@ from sqlalchemy.exc import DBAPIError
 from hostler.journal import schema
 from hostler.journal.codec import ObservationRow
 from hostler.journal.database import FINDINGS_MAX, Values
+from hostler.journal.journal_room import JournalFullError, JournalRoom
 from hostler.journal.sql import SqlJournal
-from hostler.ports import JournalError, JournalFullError, JournalRoom
+from hostler.ports import JournalError
 
 APPLICATION = 0x486F7374
 """Marks the file as ours ("Host"), so that no other program's database is taken for a journal."""

@@ -6,16 +6,16 @@ Where the reserve too is used up the controller stops in one state, and stays in
 that took the lease anew after each failure would be active and standby in turns, and do nothing in either.
 """
 
-from hostler.ports import JournalRoom
+from hostler.journal.journal_room import JournalRoom
 from hostler.runtime.input_queues import BusyError
 
 MIB = 1 << 20
 RESERVE_SHARE, RESERVE_LEAST, RESERVE_MOST, RESERVE_PART = 0.05, 32 * MIB, 2 << 30, 4
 """The reserve: a share of the disk, between two sizes, and never more than a quarter of a small one."""
 STOP_PART = 16
-"""What is left for a clean stop: this part of the reserve."""
+"""A clean stop is made with this part of the reserve left."""
 AGAIN_PART, ENOUGH = 2, 1.25
-"""It decides again with half of the reserve, and takes observations with a quarter more than the reserve."""
+"""Deciding begins again with half of the reserve, observations with a quarter more than the reserve."""
 RETRY_AFTER_S = 10.0
 NEAR_S, FAR_S, FAR_RESERVES = 0.25, 2.0, 4
 """How often room is looked at: near the reserve more often than where there are more than four of them."""
@@ -46,7 +46,7 @@ class DiskRoom:
 
     @property
     def why(self) -> str:
-        """What people are told, "" where there is enough room."""
+        """The trouble in words, "" where there is enough room."""
         return self.full or self.low
 
     @property

@@ -35,21 +35,11 @@ from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import NOTHING_SAID, AgentAbilities, Fellow, LiveState
 from hostler.core.state.model import ActClass, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.journal_room import JournalFullError, JournalRoom, RoomyJournal
 from hostler.journal.named_records import each_record
 from hostler.logs import traces
 from hostler.logs.structured import logger
-from hostler.ports import (
-    ControllerMember,
-    FencedError,
-    Journal,
-    JournalError,
-    JournalFullError,
-    JournalRoom,
-    Lease,
-    RecordWindow,
-    RoomyJournal,
-    UnreachableError,
-)
+from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, RecordWindow, UnreachableError
 from hostler.runtime.cell_controllers import ALONE, ControllerHealth, ControllerIdentity, ControllerLiveness
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.disk_room import DiskRoom, NoRoomError

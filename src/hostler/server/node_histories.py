@@ -21,7 +21,7 @@ from hostler.server.tokens import Identity, Role
 RECENT_DAYS = 7
 """An explanation, and each part of a node's lanes, tells at least of so many days, however much happened in them."""
 EXPLAINED_LEAST, LANES_LEAST = 1_000, 10_000
-"""They reach further back until so many records were read."""
+"""Explanations and lanes reach further back until so many records were read."""
 
 Before = Annotated[
     int | None, QueryParameter(ge=1, le=2**63 - 1, description="continue before this record (the last page's cursor)")
