@@ -150,7 +150,7 @@ def run_writer(path: Path, bytes_max: int = 0) -> tuple[int, str]:
 def test_a_full_disk_keeps_what_was_acknowledged_and_nothing_more(path: Path, kib: int) -> None:
     """Mutants: the batch is written in two transactions; the error of COMMIT is swallowed."""
     acknowledged, said = run_writer(path, kib * 1024)
-    assert said.startswith("failed JournalError")
+    assert said.startswith("failed JournalFullError")
     assert "cannot be written, nothing of this is kept" in said
     journal = SqliteJournal(path)
     assert consistent(journal) == acknowledged
@@ -167,7 +167,7 @@ def test_a_full_filesystem_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         pytest.skip("needs a mount of its own: run as root with CAP_SYS_ADMIN")
     try:
         acknowledged, said = run_writer(disk / "journal")
-        assert said.startswith("failed JournalError")
+        assert said.startswith("failed JournalFullError")
         assert acknowledged > 0
         subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
         journal = SqliteJournal(disk / "journal")
