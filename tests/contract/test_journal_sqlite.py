@@ -150,7 +150,7 @@ def run_writer(path: Path, bytes_max: int = 0) -> tuple[int, str]:
 def test_a_full_disk_keeps_what_was_acknowledged_and_nothing_more(path: Path, kib: int) -> None:
     """Mutants: the batch is written in two transactions; the error of COMMIT is swallowed."""
     acknowledged, said = run_writer(path, kib * 1024)
-    assert said.startswith("failed JournalFullError")
+    assert said.startswith("failed JournalError")
     assert "cannot be written, nothing of this is kept" in said
     journal = SqliteJournal(path)
     assert consistent(journal) == acknowledged

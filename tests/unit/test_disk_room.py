@@ -73,11 +73,18 @@ def test_a_place_that_nobody_sees_is_tried_again_later_each_time() -> None:
 
 
 def test_a_failure_for_want_of_room_counts_also_where_some_is_seen() -> None:
-    """Mutant: what the disk says of itself is believed against a write that failed."""
+    """Mutants: what the disk says of itself is believed against a write that failed; a quota is tried at each look."""
     judged = DiskRoom()
     judged.saw(room(15 * MIB))
     judged.failed(0.0)
     judged.tried(1e9)
     assert judged.full
     judged.saw(room(20 * MIB))
+    assert not judged.full
+    judged.saw(room(100 * MIB))
+    judged.failed(0.0)
+    judged.saw(room(100 * MIB))
+    judged.tried(29.0)
+    assert judged.full
+    judged.tried(30.0)
     assert not judged.full

@@ -42,7 +42,8 @@ class DiskRoom:
         self.low = ""
         self.full = ""
         self._seen: JournalRoom | None = None
-        self._unknown_until, self._unknown_s = 0.0, UNKNOWN_S
+        self._until: float | None = None
+        self._unknown_s = UNKNOWN_S
 
     @property
     def why(self) -> str:
@@ -72,31 +73,37 @@ class DiskRoom:
             self.low = ""
         if room.free < (reserve // AGAIN_PART if self.full else reserve // STOP_PART):
             self._stop(room)
-        else:
+        elif self._until is None:
             self.full = ""
 
     def failed(self, moment: float) -> None:
-        """Take note that the journal's place said that it is full, at this moment of a monotonic clock."""
-        if self._seen is not None:
-            self._stop(self._seen)
+        """Take note that the journal's place said that it is full, at this moment of a monotonic clock.
+
+        Where room is seen all the same (a quota, a server's disk) nobody can see when it ends: it is tried again later.
+        """
+        seen = self._seen
+        if seen is not None and seen.free < reserve_of(seen) // AGAIN_PART:
+            self._stop(seen)
             return
+        place = seen.place if seen is not None else "the journal's server"
         self.full = (
-            "the journal's server has no room left: nothing is recorded or done; free some room on its disk; "
+            f"{place} takes no more, it says that it is full: nothing is recorded or done; free some room there; "
             f"tried again in {self._unknown_s:.0f} s"
         )
-        self._unknown_until = moment + self._unknown_s
+        self._until = moment + self._unknown_s
         self._unknown_s = min(2 * self._unknown_s, UNKNOWN_MOST_S)
 
     def tried(self, moment: float) -> None:
-        """Let it be tried again where nobody can see the room and its time is over."""
-        if self.full and self._seen is None and moment >= self._unknown_until:
-            self.full = ""
+        """Let it be tried again once the time is over, where nobody can see whether there is room."""
+        if self._until is not None and moment >= self._until:
+            self.full, self._until = "", None
 
     def worked(self) -> None:
         """Take note that something was recorded."""
         self._unknown_s = UNKNOWN_S
 
     def _stop(self, room: JournalRoom) -> None:
+        self._until = None
         self.full = (
             f"{room.place} is full ({_mib(room.free)} left): nothing is recorded or done until "
             f"{_mib(reserve_of(room) // AGAIN_PART)} are free; free some room"
