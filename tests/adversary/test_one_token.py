@@ -15,6 +15,7 @@ from tests.adversary.attacked import PATIENCE_S, Served, Witness, attacked, besi
 STALLED = 400
 SPELLINGS = 200
 AGAIN_S = 0.02
+FLOOD_S = 12.0
 """After all were sent once, how soon the next is: what was refused is tried again."""
 CELL = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
 POOLS = """
@@ -92,6 +93,64 @@ async def test_one_agents_token_does_not_blind_the_fleet(tmp_path: Path) -> None
     assert max(took for _, took in answers) < 2 * tolerable_s(), answers
     assert not witness.refused, witness
     assert witness.longest_s < tolerable_s(), witness
+
+
+def an_inventory(node: str, number: int, serials: list[str]) -> dict[str, Any]:
+    parts = [{"serial": serial, "kind": "gpu", "model": "H100", "slot": f"gpu{n}"} for n, serial in enumerate(serials)]
+    return {"node": node, "source": "agent", "spool": "s", "sequence": number, "kind": "inventory", "parts": parts}
+
+
+def posted(node: str, observations: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"node": node, "spool": "s", "boot_id": "b", "observations": observations}
+
+
+async def test_one_agents_token_records_its_budget_and_nothing_on_others(tmp_path: Path) -> None:
+    """Twelve seconds of claims to another node's parts and lines of faults, in turns, as fast as it goes.
+
+    Mutants: the budget is not asked; it is kept by the node that is spoken of; each claim has its record on the holder.
+    """
+    own, theirs = [f"n1-G{n}" for n in range(8)], [f"n2-G{n}" for n in range(8)]
+    sent: list[int] = []
+
+    def attack(over: threading.Event) -> None:
+        number = 0
+        while not over.is_set():
+            said = []
+            for _ in range(50):
+                number += 1
+                shown = [*own, *theirs[: number % 9]] if number % 2 else own[: number % 8]
+                said.append(an_inventory("n1", number, shown))
+            status, _ = served.ask("POST", "/v1/agent/observations", bad, posted("n1", said))
+            sent.append(status)
+
+    def history(node: str) -> list[dict[str, Any]]:
+        status, page = served.ask("GET", f"/v1/nodes/{node}/history?limit=500", ann)
+        assert status == 200, page
+        return list(page["items"])
+
+    async with attacked(tmp_path, *documents(tmp_path)) as served:
+        ann, bad, good = await two_nodes(served)
+        status, answer = await asyncio.to_thread(
+            served.ask, "POST", "/v1/agent/observations", good, posted("n2", [an_inventory("n2", 1, theirs)])
+        )
+        assert status == 200, answer
+        before = await asyncio.to_thread(history, "n2")
+        seq = (await asyncio.to_thread(served.ask, "GET", "/v1/status", ann))[1]["seq"]
+        with Witness(served) as witness, beside(attack):
+            await asyncio.sleep(FLOOD_S)
+        after = await asyncio.to_thread(history, "n2")
+        node = (await asyncio.to_thread(served.ask, "GET", "/v1/nodes/n1", ann))[1]
+        now = (await asyncio.to_thread(served.ask, "GET", "/v1/status", ann))[1]["seq"]
+    witness.told(
+        f"{50 * sent.count(200)} observations of one token: {now - seq} records, {len(after) - len(before)} on n2"
+    )
+    assert sent.count(200) > 5
+    assert now - seq < 3_000
+    assert len(after) - len(before) <= 3, "the claim, and a ticket with its message"
+    if now - seq > 2_000:
+        assert "agent.says_too_much" in str(node)
+    assert not witness.refused, witness
+    assert witness.longest_s < 2 * tolerable_s(), witness
 
 
 async def test_a_revocation_ends_what_is_under_way(tmp_path: Path) -> None:

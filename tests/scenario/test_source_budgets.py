@@ -241,6 +241,19 @@ def test_boot_requests_of_unproven_machines_have_one_bound_for_all_reasons() -> 
     assert "says too much" in told.why
 
 
+def test_the_next_controller_gives_the_boot_network_no_new_budget() -> None:
+    """Mutant: only sources with a condition on a node are remembered."""
+    drive = cell()
+    for n in range(2 * SMALL["records_per_hour"]):
+        ask_boot(drive, n, mac=f"52:54:00:01:00:{n:02x}")
+    since = len(drive.journal)
+    for takeover in range(3):
+        drive.restart()
+        for n in range(SMALL["records_per_hour"]):
+            ask_boot(drive, n, mac=f"52:54:00:02:{takeover:02x}:{n:02x}")
+    assert len([r for r in drive.journal[since:] if isinstance(r.event, e.StrangerSeen)]) <= 6
+
+
 def test_a_person_who_asks_beyond_the_budget_is_refused_and_may_still_ease() -> None:
     """Mutants: people have no budget; each refusal is recorded; a release is refused; ann's is bob's."""
     drive = cell()

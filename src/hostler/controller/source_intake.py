@@ -61,13 +61,21 @@ def observed(
     source = seen.observations[0].source if seen.observations else "agent"
     sender = _Sender(context, draft, node, source)
     read = draft.read.get(sender.key) or cursors.get(sender.key) or ("", 0)
+    used, records, plain = context.live.budgets.used, draft.records, 0
     for observation in unread(seen.observations, read):
-        stamped, before = received_at(observation, context.now), len(draft.records)
+        stamped, before = received_at(observation, context.now), len(records)
         if see_devices(context.live, stamped):
             yield (), stamped.id
-        for caused in sender.news(stamped):
+        free = sender.key not in used  # why here: nearly all senders have recorded nothing lately, and cost a look-up
+        for caused in caused_by(context, node.id, stamped) if free else sender.news(stamped):
             yield (caused.event,), caused.cause
-        sender.store(stamped, len(draft.records) - before)
+        if free and sender.room and len(records) == before:
+            draft.store(sender.key, stamped)
+            plain += len(stamped.text) if not stamped.facts and not stamped.parts else size_of(stamped)
+            sender.rows += 1
+        else:
+            sender.store(stamped, len(records) - before)
+    sender.count(plain)
     if sender.folded:
         yield from ((events, source) for events in loud_events(context, node.id, source))
     spool, sequence = draft.read.get(sender.key, read)
@@ -79,7 +87,7 @@ class _Sender:
 
     def __init__(self, context: DecisionContext, draft: BatchDraft, node: Node, source: str) -> None:
         self.key = f"{node.id}/{source}"
-        self.folded = False
+        self.folded, self.rows, self._within = False, 0, True
         self._context, self._draft, self._node = context, draft, node.id
         self._budgets, policy = context.live.budgets, context.fleet.policy_of(node)
         self._policy, self._scale = policy.sources, policy.time_scale
@@ -88,15 +96,13 @@ class _Sender:
         if stored is None:
             stored = self._budgets.stored[self.key] = Stored(context.now)
         self._stored = stored
-        self._room = stored.has_room(policy.sources, context.now, policy.time_scale)
+        self.room = stored.has_room(policy.sources, context.now, policy.time_scale)
         if stored.tail and stored.is_due(context.now):
             _store_tail(draft, stored, context)
 
     def news(self, seen: Observation) -> Iterator[Caused]:
         """Events that one observation leads to, as far as the budget goes."""
-        self._within = self.key not in self._budgets.used or self._budgets.admits(
-            self.key, self._limits, self._context.now, self._scale
-        )
+        self._within = self._budgets.admits(self.key, self._limits, self._context.now, self._scale)
         if self._within:
             return caused_by(self._context, self._node, seen)
         return _grave(self._context, self._fold(seen), seen)
@@ -107,7 +113,7 @@ class _Sender:
         if made:
             self._draft.charge(seen.id, self.key, made)
             self._budgets.use(self.key, made, size * made, self._context.now)
-        if self._room or made:
+        if self.room or made:
             self._draft.store(self.key, seen)
             self._stored.rows += 1
             self._stored.size += size
@@ -116,6 +122,11 @@ class _Sender:
         self._stored.keep(seen, self._policy.rows_kept, self._context.now)
         if self._within:
             self._fold(seen)
+
+    def count(self, size: int) -> None:
+        """Count the rows of this post that were stored without more, and their bytes."""
+        self._stored.rows += self.rows
+        self._stored.size += size
 
     def _fold(self, seen: Observation) -> Excess:
         self.folded = True
@@ -182,6 +193,10 @@ def charge_followed(context: DecisionContext, draft: BatchDraft) -> None:
 
 def remember_loud(context: DecisionContext) -> None:
     """Begin a term: a source that was over its budget under the controller before has used it up."""
+    unproven = next((one for one in context.fleet.cell.strangers if not one.mac), None)
+    if unproven is not None and (context.now - unproven.at).total_seconds() < HOUR_S:
+        used = context.live.budgets.used[UNPROVEN] = Used(context.now)
+        used.fill(context.fleet.policy.sources.boot)
     for node in context.fleet.nodes.values():
         for one in node.conditions:
             if one.type in (AGENT_LOUD, BMC_LOUD):

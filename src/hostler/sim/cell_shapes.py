@@ -63,7 +63,8 @@ class Shape(Struct, frozen=True):
     else its budget allows, and none that could wait without a spare beyond the last. `wired`: it has a compute network.
     `unmanaged`: the number of a node whose profile is unmanaged, -1 for none. `resets`: a link that flaps has its port
     reset. `meets`: its nodes meet at the end of checks. `racked`: the assets of its NVL72 are looked at.
-    `rising`: that rack and all of its nodes are new, and a person has it brought up.
+    `rising`: that rack and all of its nodes are new, and a person has it brought up. `loud`: sources say as much as
+    they can, under small budgets.
     """
 
     kind: str
@@ -79,6 +80,7 @@ class Shape(Struct, frozen=True):
     meets: bool = False
     racked: bool = False
     rising: bool = False
+    loud: bool = False
 
     @property
     def gpus(self) -> int:
@@ -120,6 +122,11 @@ def wired_shape(seed: int) -> Shape:
 def meeting_shape(seed: int) -> Shape:
     """A cell of this seed whose nodes are new, but for a few, and are burnt in together under two leaves a rail."""
     return Shape("arrivals", Random(f"{seed}/arrivals").randint(*ARRIVALS), wired=True, meets=True)
+
+
+def loud_shape(seed: int) -> Shape:
+    """The cell of this seed, in which sources have small budgets and say all that they can."""
+    return replace(shape_of(seed), loud=True)
 
 
 def racked_shape(seed: int) -> Shape:
@@ -230,7 +237,7 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
     named = [*shape.roles, *(["alpha"] if shape.rising else [])]
     pools = {name: _pool(shape, name) for name in dict.fromkeys(named) if name not in (SPARE, FRESH)}
     return {
-        "policy.yaml": _policy(braked=shape.braked, resets=shape.resets),
+        "policy.yaml": _policy(braked=shape.braked, resets=shape.resets, loud=shape.loud),
         "pools.yaml": msgspec.json.encode({"skus": skus, "pools": pools}).decode(),
     }
 
@@ -263,16 +270,27 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
 
 
 @lru_cache(maxsize=4)
-def _policy(*, braked: bool, resets: bool) -> str:
-    """The default policy; `braked`: with a brake that a small cell can latch; `resets`: flaps have a port reset."""
+def _policy(*, braked: bool, resets: bool, loud: bool) -> str:
+    """The default policy; `braked`: with a brake that a small cell can latch; `resets`: flaps have a port reset.
+
+    `loud`: with small budgets of sources.
+    """
     text = files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
-    for row, instead in ((_BRAKE, braked and "brake: {disruptions: 2,"), (_FLAPS, resets and _RESET)):
+    for row, instead in (
+        (_BRAKE, braked and "brake: {disruptions: 2,"),
+        (_FLAPS, resets and _RESET),
+        (_REACH, loud and _SMALL),
+    ):
         assert text.count(row) == 1, f"the default policy says no more {row}"
         text = text.replace(row, instead or row)
     return text
 
 
 _BRAKE = "brake: {disruptions: 20,"
+_REACH = "  reach: {nodes: 8,"
+_SOURCE = "{records_per_hour: 300, records_per_day: 1200, mib_per_hour: 4, mib_per_day: 16}"
+_BOOT = "{records_per_hour: 60, records_per_day: 300, mib_per_hour: 4, mib_per_day: 16}"
+_SMALL = f"  sources: {{agent: {_SOURCE}, bmc: {_SOURCE}, boot: {_BOOT}, rows_per_day: 2000}}\n{_REACH}"
 _FLAPS = "network.link_flaps: {remedy: triage, timing: pending, dooms: none}"
 _RESET = "network.link_flaps: {remedy: port_reset, timing: pending, dooms: none}"
 

@@ -29,6 +29,7 @@ from hostler.sim.fault_injection.scenario import (
     Scenario,
     again,
     draw,
+    draw_loud,
     draw_meeting,
     draw_racked,
     draw_wired,
@@ -96,11 +97,16 @@ def replay(scenario: Scenario) -> str:
     nodes = f" --nodes {scenario.shape.nodes}" if scenario.shape != again(scenario).shape else ""
     wired = " --wired" if scenario.shape.wired else ""
     wired = " --meets" if scenario.shape.meets else " --racked" if scenario.shape.racked else wired
+    wired = " --loud" if scenario.shape.loud else wired
     return f"hostler sim replay --seed {scenario.seed}{wired}{without}{nodes}"
 
 
-def judge(seed: int, *, wired: bool = False, meets: bool = False, racked: bool = False) -> WorldVerdict:
+def judge(
+    seed: int, *, wired: bool = False, meets: bool = False, racked: bool = False, loud: bool = False
+) -> WorldVerdict:
     """Build the world of this seed, let everything go wrong, heal it, and hear the court."""
+    if loud:
+        return trial(draw_loud(seed))
     if racked:
         return trial(draw_racked(seed))
     if meets:

@@ -103,6 +103,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     wired: bool = False,
     meets: bool = False,
     racked: bool = False,
+    loud: bool = False,
     without: str = "",
     nodes: int = 0,
     minimise: bool = False,
@@ -120,6 +121,8 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         With new nodes that meet at the end of their burn-in, and what goes wrong between them.
     racked
         An NVL72 whose shelves, coolant unit and switch trays are looked at, and what goes wrong with them.
+    loud
+        With small budgets, and an agent, a BMC and a boot neighbour that say as much as they can.
     without
         Numbers of what is not to go wrong this time, with commas between.
     nodes
@@ -129,12 +132,12 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     """
     import msgspec
 
-    from hostler.sim.fault_injection.scenario import draw, draw_meeting, draw_racked, draw_wired
+    from hostler.sim.fault_injection.scenario import draw, draw_loud, draw_meeting, draw_racked, draw_wired
     from hostler.sim.hostile_worlds import replay as command
     from hostler.sim.hostile_worlds import trial
     from hostler.sim.minimiser import least, story
 
-    drawn = draw_racked if racked else draw_meeting if meets else draw_wired if wired else draw
+    drawn = draw_loud if loud else draw_racked if racked else draw_meeting if meets else draw_wired if wired else draw
     scenario = _scenario(drawn(seed), without, nodes)
     verdict = trial(scenario)
     if minimise and verdict.violations:

@@ -12,6 +12,7 @@ from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from hostler.sim.checkers.rack_bring_up_laws import RackBringUps
 from hostler.sim.checkers.rack_service_laws import RackService
 from hostler.sim.checkers.rma_triage_laws import Condemned
+from hostler.sim.checkers.source_laws import SourcesKeepBudgets
 from hostler.sim.checkers.way_out_laws import WaysOut
 from hostler.sim.world.world import World
 
@@ -30,6 +31,7 @@ def law_checkers(world: World) -> LawCheckers:
         Law(4, budgets.record),
         Law(4, whole.record, whole.batch),
         Law(4, limits.record, limits.batch),
+        Law(4, SourcesKeepBudgets().record),
         Law(5, waits.record, waits.batch, end=waits.end),
         Law(6, own.record, own.batch, end=own.batch),
         Law(7, doubt.record),

@@ -6,8 +6,18 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.sim.cell_shapes import Shape, meeting_shape, racked_shape, shape_of, wired_shape
-from hostler.sim.fault_injection import cabling, checks, controllers, machines, meetings, networks, people, rack_assets
+from hostler.sim.cell_shapes import Shape, loud_shape, meeting_shape, racked_shape, shape_of, wired_shape
+from hostler.sim.fault_injection import (
+    cabling,
+    checks,
+    controllers,
+    loud_sources,
+    machines,
+    meetings,
+    networks,
+    people,
+    rack_assets,
+)
 from hostler.sim.fault_injection.injection import Act, InjectionContext
 
 HOUR_S = 3600.0
@@ -105,6 +115,16 @@ def draw_racked(seed: int) -> Scenario:
     return Scenario(seed, shape, tuple(found))
 
 
+def draw_loud(seed: int) -> Scenario:
+    """A cell in which an agent, a BMC and a neighbour on the boot network say as much as they can."""
+    shape, chance, found = loud_shape(seed), Random(f"{seed}/loud sources"), list[InjectedFault]()
+    for kind, row in LOUD_KINDS.items():
+        for _ in range(int(row.per_world + chance.random())):
+            at_s = chance.uniform(0, LAST_S)
+            found.append(InjectedFault(len(found), kind, chance.randrange(shape.nodes), round(at_s, 3)))
+    return Scenario(seed, shape, tuple(found))
+
+
 EACH_RACKED = 5
 """So many seeds have one world with a rack's assets, beside those that the seeds have anyway."""
 
@@ -124,6 +144,8 @@ def worlds_of(seeds: Iterable[int]) -> Iterator[Scenario]:
 
 def again(scenario: Scenario) -> Scenario:
     """Draw what the scenario's seed brings, whatever was taken out of it."""
+    if scenario.shape.loud:
+        return draw_loud(scenario.seed)
     if scenario.shape.meets:
         return draw_meeting(scenario.seed)
     if scenario.shape.racked:
@@ -268,6 +290,24 @@ RACK_KINDS: dict[str, InjectionKind] = {
 }  # fmt: skip
 """Faults of worlds with a rack's assets, which are drawn by themselves."""
 
-_KINDS = INJECTION_KINDS | NETWORK_KINDS | MEETING_KINDS | RACK_KINDS
+LOUD_KINDS: dict[str, InjectionKind] = {
+    "agent_says_all": InjectionKind(loud_sources.agent_says_all, per_world=1.0),
+    "bmc_says_all": InjectionKind(loud_sources.bmc_says_all, per_world=0.8),
+    "boot_neighbour": InjectionKind(loud_sources.boot_neighbour, per_world=0.8),
+    "boots_flap": InjectionKind(loud_sources.boots_flap, per_world=0.4),
+    **{
+        kind: InjectionKind(INJECTION_KINDS[kind].act, per_world=often)
+        for kind, often in {
+            "crash": 2.0,
+            "commit_fails": 0.5,
+            "part_breaks": 1.0,
+            "hold": 0.3,
+            "node_restarts": 0.5,
+        }.items()
+    },
+}
+"""Faults of worlds whose sources are loud, which are drawn by themselves."""
+
+_KINDS = INJECTION_KINDS | NETWORK_KINDS | MEETING_KINDS | RACK_KINDS | LOUD_KINDS
 
 _COUNTED_WHEN_THEY_STRIKE = (*controllers.MESSAGE_FAULTS, "crash", "gap", "commit_fails", "stands_still", "uncordon")
