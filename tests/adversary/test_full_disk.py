@@ -141,6 +141,7 @@ async def test_observations_leave_the_reserve_to_people_and_a_full_disk_is_one_s
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
         await sound.begin(stack)
         sound.say(XID)
+        took_s = 0.0
         for node in ("n3", "n4"):
             status, took_s, answer = await asyncio.to_thread(cordon, served, ann, node)
             assert status == 200, answer

@@ -14,7 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Severity
 from hostler.journal import schema
 from hostler.journal.memory import MemoryJournal
-from hostler.journal.named_records import PAGE, each_named_since, each_record, latest_record, record_names
+from hostler.journal.named_records import PAGE, each_named_since, each_record, record_names
 from hostler.journal.opening import open_database, open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Batch, RecordWindow
@@ -125,10 +125,9 @@ def test_records_of_some_names_are_all_found_among_others(journal: Journal) -> N
         found = [r.seq for r in each_record(journal, window, 3)]
         assert found == (wanted if oldest_first else wanted[::-1])
         assert [r.seq for r in journal.window(window, 3)] == found[:3]
-    last = latest_record(journal, RecordWindow(before=wanted[-1], subject="n3", names=NAMES))
-    assert last is not None
-    assert last.seq == wanted[-2]
-    assert latest_record(journal, RecordWindow(subject="n3", names=("hold_placed",))) is None
+    before = each_record(journal, RecordWindow(before=wanted[-1], subject="n3", names=NAMES), 1)
+    assert next(before).seq == wanted[-2]
+    assert not list(each_record(journal, RecordWindow(subject="n3", names=("hold_placed",))))
     assert len(list(each_record(journal, RecordWindow(subject="n3")))) == 6 * 200 + len(wanted)
 
 

@@ -23,24 +23,23 @@ def test_the_reserve_is_a_share_of_the_disk_within_bounds(size: int, reserve: in
     assert reserve_of(room(0, size)) == reserve
 
 
+def stands(judged: DiskRoom) -> tuple[bool, bool]:
+    """Whether it is low, and whether it is full."""
+    return bool(judged.low), bool(judged.full)
+
+
 def test_each_state_is_left_with_more_room_than_it_was_entered_with() -> None:
     """Mutants: one value for both ways; low is not said while it is full; text without what to do."""
     judged = DiskRoom()
     judged.saw(room(33 * MIB))
-    assert (judged.low, judged.full, judged.near) == ("", "", True)
-    judged.saw(room(31 * MIB))
-    assert "observations" in judged.low
-    assert not judged.full
-    judged.saw(room(39 * MIB))
-    assert judged.low
-    judged.saw(room(1 * MIB))
-    assert "is full" in judged.full == judged.why
-    judged.saw(room(15 * MIB))
-    assert judged.full
-    judged.saw(room(17 * MIB))
-    assert (judged.full, bool(judged.low)) == ("", True)
+    assert (stands(judged), judged.near) == ((False, False), True)
+    for left, low, full in ((31, True, False), (39, True, False), (1, True, True), (15, True, True), (17, True, False)):
+        judged.saw(room(left * MIB))
+        assert stands(judged) == (low, full), left
+        assert ("is full" in judged.why) == full
+        assert full or "observations" in judged.why
     judged.saw(room(41 * MIB))
-    assert judged.why == ""
+    assert not judged.why
 
 
 @given(st.lists(st.integers(28, 36), min_size=2, max_size=60), st.lists(st.integers(0, 4), min_size=2, max_size=60))
@@ -78,13 +77,13 @@ def test_a_failure_for_want_of_room_counts_also_where_some_is_seen() -> None:
     judged.saw(room(15 * MIB))
     judged.failed(0.0)
     judged.tried(1e9)
-    assert judged.full
+    assert stands(judged) == (True, True)
     judged.saw(room(20 * MIB))
-    assert not judged.full
+    assert stands(judged) == (True, False)
     judged.saw(room(100 * MIB))
     judged.failed(0.0)
     judged.saw(room(100 * MIB))
     judged.tried(29.0)
-    assert judged.full
+    assert stands(judged) == (False, True)
     judged.tried(30.0)
-    assert not judged.full
+    assert stands(judged) == (False, False)

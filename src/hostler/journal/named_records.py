@@ -47,11 +47,6 @@ def each_record(journal: RecordPages, wanted: RecordWindow, first: int = PAGE) -
         wanted = replace(wanted, after=last) if wanted.oldest_first else replace(wanted, before=last)
 
 
-def latest_record(journal: RecordPages, wanted: RecordWindow) -> Record | None:
-    """The first record of the window in its order, None for an empty one. Blocks; raises JournalError."""
-    return next(iter(journal.window(wanted, 1)), None)
-
-
 def each_named_since(journal: RecordPages, names: Sequence[str], at: datetime) -> Iterator[Record]:
     """Every record of these names, of that moment and later, the latest first. Blocks; raises JournalError."""
     beyond: Record | None = None
