@@ -9,6 +9,7 @@ from hostler.core.diagnose.judge import judge, says_nothing
 from hostler.core.diagnose.kernel_log import decode, malformed
 from hostler.core.state.assets import Position
 from hostler.core.state.events import INTRODUCED
+from hostler.core.state.fleet_index import Index
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Phase
 from hostler.core.state.overlay_table import Table
@@ -95,3 +96,34 @@ def test_a_release_answers_as_its_list_of_formats() -> None:
             assert (release.version_for(name, cell), release.newest(name)) == (expected, max(versions))
             assert release.version_for(name, cell) == expected
     assert (release.newest("no such event"), release == Release()) == (1, True)
+
+
+MOVES = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "remove"]), st.sampled_from("ab"), st.sampled_from("xyz"))
+    | st.sampled_from([("merge",), ("merge",), ("drop",)]),
+    min_size=6,
+    max_size=30,
+)
+
+
+@given(MOVES)
+@example([("add", "a", "x"), ("merge",), ("add", "a", "y"), ("merge",)])
+@example([("add", "a", "x"), ("merge",), ("remove", "a", "x"), ("merge",)])
+def test_an_index_lists_what_a_set_for_each_key_would(moves: list[tuple[str, ...]]) -> None:
+    """Mutants: the second member takes the first one's place; a key whose only member goes stays; `drop` keeps it."""
+    index, kept, now = Index(), dict[str, set[str]](), dict[str, set[str]]()
+    for name, *words in moves:
+        getattr(index, name)(*words)
+        if name == "add":
+            now.setdefault(words[0], set()).add(words[1])
+        elif name == "remove":
+            now.setdefault(words[0], set()).discard(words[1])
+        else:
+            source = now if name == "merge" else kept
+            kept = {key: set(members) for key, members in source.items()}
+            now = {key: set(members) for key, members in source.items()}
+        for key in "abcd":
+            assert index.members(key) == sorted(now.get(key, ()))
+            assert index.count(key) == len(now.get(key, ()))
+            assert sorted(index.committed(key)) == sorted(kept.get(key, ()))
+        assert index.keys() == sorted(key for key, members in now.items() if members)

@@ -114,7 +114,7 @@ def in_memory(controller: Controller) -> Iterator[tuple[str, int]]:
     for name, table in vars(controller.fleet).items():
         if isinstance(table, Table):
             yield name, len(table.base)
-    yield "index", sum(map(len, controller.fleet.index.base.values()))
+    yield "index", sum(len(controller.fleet.index.committed(key)) for key in controller.fleet.index.base)
     for name in controller.fleet.cell.__struct_fields__:
         value = getattr(controller.fleet.cell, name)
         if isinstance(value, tuple):

@@ -31,11 +31,14 @@ def git(folder: Path, *words: str) -> str:
     return ran.stdout.strip()
 
 
-def test_a_planted_slow_down_fails_and_its_end_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_planted_slow_down_fails_and_its_end_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole way: the reference is checked out, both are measured in turns, in processes of their own.
 
     Mutants: both trees are this one; the ratio is upside down; a cost that has grown is only printed.
     """
+    monkeypatch.setattr(guard, "TURNS_MOST", 2)
     house = a_house(tmp_path, 3_000_000)
     compose = house / "src/hostler/app/compose.py"
     compose.write_text(QUICK.format(9_000_000))

@@ -182,7 +182,7 @@ def own_pools(fleet: Fleet, who: Identity) -> list[Pool]:
 
 
 def _is_at(fleet: Fleet, pool: str, site: str) -> bool:
-    return any(fleet.nodes[i].position.site == site for i in fleet.index.base.get(f"pool:{pool}", {}))
+    return any(fleet.nodes[i].position.site == site for i in fleet.index.committed(f"pool:{pool}"))
 
 
 def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark], *, reasons: bool = False) -> PoolView:
@@ -217,7 +217,7 @@ def _in_use(cell: CellView, pool: Pool) -> list[list[Workload]] | None:
     if not pool.cluster:
         return []  # nobody places work there
     nodes, found = cell.live.nodes, list[list[Workload]]()
-    for node_id in cell.view.index.base.get(f"pool:{pool.name}", {}):
+    for node_id in cell.view.index.committed(f"pool:{pool.name}"):
         here = nodes.get(node_id)
         if here is None or not (work := here.workloads.get(pool.cluster)):
             continue

@@ -224,7 +224,7 @@ class CellCollector(Collector):
     def _conditions(self) -> Metric:
         fleet = self._cell.view
         counts: dict[tuple[str, str], int] = {}
-        for node_id in fleet.index.base.get("ailing", {}):
+        for node_id in fleet.index.committed("ailing"):
             for condition in fleet.nodes[node_id].conditions:
                 key = (condition.type, "known" if condition.unknown_since is None else "unknown")
                 counts[key] = counts.get(key, 0) + 1

@@ -35,6 +35,8 @@ from hostler.core.state.windows import Window
 SNAPSHOT_VERSION = 5
 SNAPSHOTS_READ = (3, 4, SNAPSHOT_VERSION)
 """Versions of snapshots that this Hostler reads; it writes the last of them."""
+MERGED_EVERY = 1_000
+"""After so many nodes a fleet that is read is merged: the overlay of 100,000 would take as much again as the index."""
 PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
 
@@ -187,8 +189,10 @@ def load(body: bytes) -> Fleet:
     for raw in stored.rows:
         row = row_of.decode(raw)
         parts.take(row.node, Fitted(row.serials, stored.layouts[row.layout], row.since))
-    for node in _nodes(stored, parts):
+    for number, node in enumerate(_nodes(stored, parts)):
         fleet.put_node(node.id, node)
+        if number % MERGED_EVERY == 0:
+            fleet.merge()
     fleet.merge()
     return fleet
 

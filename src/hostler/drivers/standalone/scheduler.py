@@ -82,14 +82,12 @@ class StandaloneWork:
 
         After a start, a gap or a change of office the present knows nothing, and all are told, as a whole.
         """
-        pools = [
-            fleet.index.base.get(f"pool:{p.name}", {}) for p in fleet.configuration.pools.values() if not p.cluster
-        ]
+        pools = [fleet.index.committed(f"pool:{p.name}") for p in fleet.configuration.pools.values() if not p.cluster]
         if not live.synced(NO_CLUSTER):
             self._known = set()
             every = tuple(WorkloadView(node_id, ()) for node_id in sorted(i for pool in pools for i in pool))
             return [WorkSeen(every, whole=True, cluster=NO_CLUSTER)]
-        fresh = [i for pool in pools if not self._known.issuperset(pool) for i in pool.keys() - self._known]
+        fresh = [i for pool in pools if not self._known.issuperset(pool) for i in set(pool) - self._known]
         here = live.nodes
         seen = {i for i in fresh if i in here and NO_CLUSTER in here[i].workloads}
         self._known |= seen
