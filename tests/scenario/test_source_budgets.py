@@ -8,9 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import AgentHeard, AgentRefused, BootAsked, Observed
-from hostler.core.boot.boot_decision import MAC, SCRIPT, WRONG, BootRequest
+from hostler.controller.source_intake import bounded_boot
+from hostler.core.boot.boot_decision import MAC, SCRIPT, WRONG, BootDecision, BootRequest
+from hostler.core.boot.boot_target import BootTarget
 from hostler.core.state import events as e
 from hostler.core.state.assets import Binding
+from hostler.core.state.boot import HOLD, BootRecord
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Observation, Part, Severity
 from hostler.core.state.source_budgets import AGENT_LOUD, BMC_LOUD, GRAVE_MOST
@@ -239,6 +243,23 @@ def test_boot_requests_of_unproven_machines_have_one_bound_for_all_reasons() -> 
     (told,) = [one for one in drive.fleet.cell.strangers if not one.mac]
     assert told.count > 1
     assert "says too much" in told.why
+
+
+def test_one_node_s_history_is_not_written_full_by_boots_in_its_name() -> None:
+    """An image and none, in turns, as by `arch=`. Mutant: the network's budget is the only one."""
+    drive = cell(boot={name: 1_000 * most for name, most in SMALL.items()})
+    context, asked, recorded = (
+        DecisionContext(drive.fleet, drive.controller.live, drive.now),
+        BootRequest(SCRIPT, "x"),
+        0,
+    )
+    for n in range(200):
+        held = BootRecord("", drive.now, HOLD, "", MAC, f"reason {n % 2}", "10.0.0.9")
+        decided = BootDecision(200, BootTarget(HOLD), "a", "", (e.BootAnswered("a", held),))
+        kept = bounded_boot(context, asked, decided)
+        assert kept.status == 200, "it is answered all the same"
+        recorded += sum(isinstance(event, e.BootAnswered) for event in kept.events)
+    assert recorded == 16
 
 
 def test_the_next_controller_gives_the_boot_network_no_new_budget() -> None:
