@@ -32,6 +32,12 @@ async def large(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"the end.\n"})
 
 
+async def never_paused(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with as much, of which the transport never says that it waits: as a rest of 64 KiB is not."""
+    scope["state"]["connection"].transport.set_write_buffer_limits(high=1 << 30)
+    await large(scope, receive, send)
+
+
 @asynccontextmanager
 async def served(
     app: Any, tls: ssl.SSLContext | None = None, most: int = 8
@@ -83,11 +89,12 @@ async def test_a_tls_connection_counts_from_its_acceptance(monkeypatch: pytest.M
             one.close()
 
 
+@pytest.mark.parametrize("app", [large, never_paused])
 @pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
-async def test_who_reads_nothing_is_ended(monkeypatch: pytest.MonkeyPatch, last: bytes) -> None:
+async def test_who_reads_nothing_is_ended(monkeypatch: pytest.MonkeyPatch, last: bytes, app: Any) -> None:
     """Mutants: an answer that is whole has no time limit; a connection that is closed waits for its client."""
     monkeypatch.setattr(http_limits, "WRITE_S", 0.3)
-    async with served(large) as (port, table):
+    async with served(app) as (port, table):
         held = await opened(port, 1, GET.replace(b"\r\n\r\n", b"\r\n" + last + b"\r\n"))
         await until(lambda: table.strangers == 1)
         await until(lambda: table.strangers == 0)

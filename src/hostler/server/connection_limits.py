@@ -70,17 +70,29 @@ class Connection(Protocol):
         ...
 
 
+class AnsweredConnection(Protocol):
+    """A connection whose last answer may not have left whole."""
+
+    def watch_rest(self) -> None:
+        """Begin to watch its client where bytes still wait for it."""
+        ...
+
+
 _Group = dict[Connection, None]
 """Connections in the order in which they came."""
 
 
 class ConnectionTable:
-    """The open connections of one listener. `ended` counts those that it ended, by reason."""
+    """The open connections of one listener. `ended` counts those that it ended, by reason.
+
+    `unread` are those that were answered since they were looked at last (`watch_unread`).
+    """
 
     def __init__(self, most: ConnectionLimits, listener: ListenerName = "everybody") -> None:
         self.limits = most
         self.listener = listener
         self.ended = Counter(dict.fromkeys(REASONS, 0))
+        self.unread: dict[AnsweredConnection, None] = {}
         self._strangers: dict[str, _Group] = {}
         self._owned: dict[str, _Group] = {}
         self._identities: dict[str, Identity] = {}
@@ -134,6 +146,12 @@ class ConnectionTable:
     def closed(self, connection: Connection) -> None:
         """The connection is no more."""
         self._forget(connection)
+
+    def watch_unread(self) -> None:
+        """Have connections whose answers have not left watch their clients; this is asked each second."""
+        unread, self.unread = self.unread, {}
+        for connection in unread:
+            connection.watch_rest()
 
     def identities(self) -> Iterable[Identity]:
         """Identities with open connections."""

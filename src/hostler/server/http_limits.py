@@ -136,6 +136,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the tables and stop its timers."""
         self.table.closed(self)
+        self.table.unread.pop(self, None)
         self._tell_gone()
         self._stop_receiving()
         if self._sending is not None:
@@ -221,13 +222,20 @@ class LimitedProtocol(HttpToolsProtocol):
         self._had_read = None
 
     def on_response_complete(self) -> None:
-        """Watch the client read the rest of the answer: it may be too little for the transport to say so."""
-        super().on_response_complete()
-        if self._sending is None and self.transport.get_write_buffer_size():
-            self._watch_reader(None)
+        """Have the client watched that does not read the answer's rest: it may be too little for the transport to say.
 
-    def _watch_reader(self, had_read: int | None) -> None:
-        """Look after WRITE_S how much the client has read beyond `had_read`; None: that is known from then on."""
+        Most answers have left within the second in which they are looked at again: a timer for each costs too much.
+        """
+        super().on_response_complete()
+        self.table.unread[self] = None
+
+    def watch_rest(self) -> None:
+        """Begin to watch the client where bytes of its last answer still wait."""
+        if self._sending is None and self.transport.get_write_buffer_size():
+            self._watch_reader(self._acknowledged())
+
+    def _watch_reader(self, had_read: int) -> None:
+        """Look after WRITE_S how much the client has read beyond `had_read`."""
         self._had_read = had_read
         self._sending = self.loop.call_later(WRITE_S, self._look_at_reader)
 
@@ -245,7 +253,12 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _acknowledged(self) -> int:
         """Bytes that the client's system has taken: ours may hold megabytes that nobody has read."""
-        told = self.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKED_AT + 8)
+        try:
+            told = self.transport.get_extra_info("socket").getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_INFO, _ACKED_AT + 8
+            )
+        except OSError:  # it has just been closed
+            return 0
         return int.from_bytes(told[_ACKED_AT:], sys.byteorder)
 
     def _late(self, had: int) -> None:
@@ -290,8 +303,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self._tell_gone()
         self.transport.close()
-        if self._sending is None:
-            self._watch_reader(None)
+        self.table.unread[self] = None
 
     def _tell_gone(self) -> None:
         """Have the request that is answered, and the ones sent ahead, learn that nobody waits for them.

@@ -1,4 +1,4 @@
-"""Says in the log when a process has no file left to open, and when a listener turns connections away.
+"""Looks at listeners each second: says when no file is left to open, and when connections are turned away.
 
 An accept that finds no free file tells nobody: libuv closes the connection and goes on. So it is tried here.
 """
@@ -38,7 +38,7 @@ class OpenFiles:
 
 
 async def watch_listeners(tables: Sequence[ConnectionTable], files: OpenFiles, every_s: float = EVERY_S) -> None:
-    """Look until cancelled."""
+    """Look until cancelled: at files, at who was turned away, and at answers that have not left."""
     told_files = -TOLD_S
     told = {table.listener: (0, -TOLD_S) for table in tables}
     while True:
@@ -50,6 +50,7 @@ async def watch_listeners(tables: Sequence[ConnectionTable], files: OpenFiles, e
                 "open_files_exhausted", instead="raise LimitNOFILE (ulimit -n); nothing new is accepted meanwhile"
             )
         for table in tables:
+            table.watch_unread()
             number, at = told[table.listener]
             refused = table.ended[NO_ROOM]
             if refused > number and now - at >= TOLD_S:
