@@ -262,7 +262,7 @@ def answered_intent(context: DecisionContext, one: IntentAsked) -> Answered:
     What eases is decided all the same, and recorded where it is granted: it ends at most what stands. What records
     nothing is always answered. One refusal is recorded each hour.
     """
-    ask = Ask(context, one.intent, one.configuration, one.documents)
+    ask: AnyAsk = Ask(context, one.intent, one.configuration, one.documents)
     intent, budgets, policy = one.intent, context.live.budgets, context.fleet.policy
     keys = [(f"person/{intent.person}", intent.person, policy.sources.person)]
     if intent.bounds.tenant:

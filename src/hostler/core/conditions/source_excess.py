@@ -8,7 +8,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import Condition, Evidence, Node
+from hostler.core.state.model import Condition, Evidence, Facts, Node
 from hostler.core.state.source_budgets import LOUD, QUIET_S, Excess
 
 _SOURCES = {condition: source for source, condition in LOUD.items()}
@@ -21,7 +21,7 @@ def loud_events(context: DecisionContext, node_id: str, source: str) -> Iterator
     if excess is None or not excess.untold or node is None:
         return
     text = _said(excess)
-    facts = {"count": excess.count, "first": excess.first_text, "last": excess.last_text}
+    facts: Facts = {"count": excess.count, "first": excess.first_text, "last": excess.last_text}
     finding = stands(LOUD.get(source, LOUD["agent"]), text, facts=facts)
     evidence = Evidence(context.now, "hostler", finding.text, facts=finding.facts)
     event = stand(node, finding, evidence, "", excess.untold)
