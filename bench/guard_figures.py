@@ -42,14 +42,18 @@ def measured_controller(place: str) -> Costs:
     import uvloop
 
     import bench.controller as bench
+    from bench.posts import PER_POST
+    from hostler.journal.opening import open_journal
+    from hostler.runtime.garbage_collection import COLLECTIONS
+    from hostler.runtime.runner import Cell, keep_out_of_collections
 
     bench.NODES, bench.POSTS = NODES, POSTS
 
     async def measure() -> Costs:
-        gc.set_threshold(*bench.COLLECTIONS)
+        gc.set_threshold(*COLLECTIONS)
         began = time.process_time()
-        journal = bench.open_journal(place)
-        cell = bench.Cell(journal, {}, loaded=bench.keep_out_of_collections)
+        journal = open_journal(place)
+        cell = Cell(journal, {}, loaded=keep_out_of_collections)
         await cell.start()
         costs = {"start from a snapshot, CPU ms": (time.process_time() - began) * 1e3}
         gc.collect()
@@ -57,8 +61,8 @@ def measured_controller(place: str) -> Costs:
         began, steps = time.process_time(), _count_steps()
         await bench.storm(cell)
         spent = time.process_time() - began
-        costs["an observation, CPU µs"] = spent / (POSTS * bench.PER_POST) * 1e6
-        costs["a step of the loop for 1,000 observations, CPU ms"] = steps[0] / (POSTS * bench.PER_POST) * 1e6
+        costs["an observation, CPU µs"] = spent / (POSTS * PER_POST) * 1e6
+        costs["a step of the loop for 1,000 observations, CPU ms"] = steps[0] / (POSTS * PER_POST) * 1e6
         costs["RSS after a storm, MB"] = bench.rss_mb()
         await cell.stop()
         journal.close()
