@@ -118,7 +118,7 @@ def simulator() -> Costs:
 
 
 def server_import() -> Costs:
-    """What the server's modules cost before it does anything: the least of three imports."""
+    """Cost of the server's modules before it does anything: the least of three imports."""
     code = (
         "import time; began = time.process_time(); import hostler.app.compose; spent = time.process_time() - began; "
         "import json, resource; print(json.dumps([spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3]))"
@@ -169,7 +169,7 @@ def instructions() -> Costs:
 
 
 def _rows(name: str, wanted: str) -> Costs:
-    """Those rows of a benchmark of this folder whose names match; LookupError where none does."""
+    """Rows of a benchmark of this folder whose names match; LookupError where none does."""
     figures = importlib.import_module(f"bench.{name}").main()
     found = {f"{name}: {what}, {unit}": value for what, value, unit, _ in figures.rows if re.search(wanted, what)}
     if not found:

@@ -1,4 +1,4 @@
-"""What is told without a closer look is told as the closer look would tell it, in every order of questions."""
+"""Texts told without a closer look are told as the closer look would tell it, in every order of questions."""
 
 from datetime import UTC, datetime
 

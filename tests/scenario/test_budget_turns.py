@@ -181,6 +181,24 @@ def test_a_domains_place_is_given_up_too() -> None:
     assert drive.node("b").conditions == ()
 
 
+def test_a_request_is_not_superseded_by_a_graver_need_that_would_lose_its_place_to_another() -> None:
+    """Two remedies of one node, and one place that is another's next. Mutant: each begins where the other ends."""
+    drive = a_pool("abc")
+    busy(drive, "a", "b")
+    assert drive.ask("cordon", "c").granted
+    drive.run()
+    drive.observe("a", "kernel_log", REMAP_FAILED)
+    assert drive.ask("reset-gpu", "a", now="true").granted
+    drive.fault("b", "ecc", gpu=7)
+    drive.run()
+    assert "budget pool:train" in blocks(drive, "a")
+    assert blocks(drive, "b") == ["budget pool:train"]
+    assert drive.ask("uncordon", "c").granted
+    drive.wait(hours=1)
+    begun = [event.plan.name for event in drive.events(e.PlanRecorded) if event.plan.node == "a"]
+    assert len(begun) <= 2, begun
+
+
 # --- what costs nothing
 
 

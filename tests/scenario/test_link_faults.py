@@ -182,7 +182,7 @@ def test_a_ticket_that_somebody_closed_is_opened_anew_while_the_fault_is_read() 
 
 
 def test_a_cable_whose_link_s_ticket_somebody_closed_is_asked_for_by_what_a_validation_finds() -> None:
-    """Nobody reads the link any more: its agent is silent. Mutant: a ticket that is closed is waited for, for ever."""
+    """The link is read no more, as its agent is silent. Mutant: a ticket that is closed is waited for, for ever."""
     links = Links()
     port = Port("gpu-0001", "mlx5_0")
     far = links.cell.cables.pull(port)

@@ -34,7 +34,7 @@ def consent(ask: Ask[ConsentToEviction]) -> Granted:
     running = context.live.workloads(node)
     if running is None:
         unknown = unknown_work(node, context.live)
-        raise RefusalError(f"{node.id}: {unknown.text}; consent to it once that is known", way=unknown.ways)
+        raise RefusalError(f"{node.id}: {unknown.text}; consent to it once that is known", way=unknown.ways[0])
     work = tuple(
         ConsentedWork(w.id, ticket.action, ticket.id, intent.person, context.now)
         for w in running

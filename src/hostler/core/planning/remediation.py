@@ -13,7 +13,7 @@ from hostler.core.planning.domain_plans import members, request_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.abilities import REFUSED, ability, has_no_power, remedy_ability
 from hostler.core.policy.abilities import Answer as Can
-from hostler.core.policy.budgets import reopens
+from hostler.core.policy.budgets import others_are_next, reopens
 from hostler.core.policy.corroboration import uncorroborated_conditions
 from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
 from hostler.core.policy.guards import blockers, incident_holds
@@ -142,7 +142,8 @@ def _consents_asked(context: DecisionContext, node: Node, need: Need) -> Iterato
 def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | datetime:
     """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way.
 
-    A moment instead: not now, and by then the clock alone may have changed that.
+    A place that the present plan uses is lost with it where an immediate remedy of others is next. A moment instead:
+    not now, and by then the clock alone may have changed that.
     """
     own = node.plan.recorded_at if node.plan else None
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
@@ -152,6 +153,9 @@ def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | dateti
         return False
     whole = _group(context, node, need) if need.group.scope is not None else ()
     nodes = tuple(freed if one.id == node.id else one for one in whole) or (freed,)
+    request = _request(need, nodes)
+    if incident_holds(context, request) or others_are_next(context.fleet, request):
+        return False
     if _busy(context, tuple(one for one in nodes if one.id != node.id), need):
         return False
     stopped = _stopped(context, nodes, need)

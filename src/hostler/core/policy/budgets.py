@@ -16,7 +16,7 @@ from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_serving, is_unheard
-from hostler.core.state.index_keys import awaited_places
+from hostler.core.state.index_keys import awaited_places, places_of
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, Phase, Severity
 from hostler.core.state.rack_runs import Rack
 from hostler.core.state.scopes import POOL, RACK, Scope
@@ -91,6 +91,12 @@ def _ahead(fleet: Fleet, scope: Scope, request: DisruptionRequest) -> int:
     return fleet.index.count(f"next:{scope.text}") - sum(
         awaited_places(node) == (scope.text,) for node in request.nodes
     )
+
+
+def others_are_next(fleet: Fleet, request: DisruptionRequest) -> bool:
+    """Whether the next place of a budget that the nodes are under is an immediate remedy's of other nodes."""
+    names = dict.fromkeys(name for node in request.nodes for name in places_of(node))
+    return any(_ahead(fleet, Scope.of(name), request) > 0 for name in names)
 
 
 def _first_turn(ahead: int) -> str:
