@@ -37,7 +37,8 @@ def planned(at: datetime, *, touched: bool) -> Plan:
         ((tried(1), tried(4)), (checked(2),), False),
         ((tried(1), tried(4)), (checked(2), checked(5)), True),
         ((tried(1), tried(4, touched=False)), (checked(2),), True),
-        ((tried(1), tried(4, struck=False)), (checked(2),), True),
+        ((tried(1), tried(4, struck=False)), (checked(2),), False),
+        ((tried(1), tried(4, struck=False, touched=False)), (checked(2),), True),
     ],
 )
 def test_only_a_check_that_passed_since_the_last_act_is_proof(

@@ -249,9 +249,12 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UnableError("a number of its output is none")
     try:
-        return float(value)
+        number = float(value)
     except (ValueError, OverflowError):
-        raise UnableError(f"a number of its output is {clean(str(value), 30)!r}") from None
+        number = math.inf
+    if not math.isfinite(number):
+        raise UnableError(f"a number of its output is {clean(str(value), 30)!r}")
+    return number
 
 
 def _name(value: Any) -> str:

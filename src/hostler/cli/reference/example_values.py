@@ -182,6 +182,7 @@ OTHERS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "TicketHandedOver": ({"to": ""}, {"before": "operator"}),
     "RepairRecorded": ({"repair": {"part": ""}},),
+    "StrangerSeen": ({"stranger": {"mac": ""}},),
     "WalkStopChanged": ({"stop": {"proved": None}},),
     "FabricValidated": ({"look": {"findings": 0, "verdict": FabricVerdict.as_designed}},),
 }

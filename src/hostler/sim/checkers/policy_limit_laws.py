@@ -16,7 +16,8 @@ REMOVALS = "removals a day"
 FLOOR = "floor of spares"
 GROUP = "domain budget of a group"
 UNKNOWN_USE = "work whose parts are unknown"
-MET = (BRAKE, WINDOW, REMOVALS, FLOOR, GROUP, UNKNOWN_USE)
+SPOKE = "a node that spoke of another"
+MET = (BRAKE, WINDOW, REMOVALS, FLOOR, GROUP, UNKNOWN_USE, SPOKE)
 """Limits that drawn worlds must have met somewhere, or their watcher has seen nothing."""
 
 DAY = timedelta(days=1)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from hostler.core.state import events as e
 from hostler.core.state.source_budgets import SourcePolicy
 from hostler.sim.checkers.law import LawCase
+from hostler.sim.checkers.policy_limit_laws import SPOKE
 
 HOUR = timedelta(hours=1)
 OVERDRAWN = 150
@@ -90,6 +91,6 @@ class SourcesKeepBudgets:
         pair = (speaker, node, record.epoch)  # a new controller knows nothing of what its predecessor let through
         before = self._pairs.get(pair)
         self._pairs[pair] = record.at
-        case.met["a node that spoke of another"] += 1
+        case.met[SPOKE] += 1
         if before is not None and record.at - before < HOUR:
             yield f"what {speaker} says of {node} is recorded twice within an hour"
