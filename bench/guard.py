@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from msgspec import Struct
@@ -165,6 +166,12 @@ def environment(tree: Path, place: Path, name: str, locks: Path | None = None) -
     own = next(place.glob("lib/python*/site-packages"))
     checks = tree / "packages/checks"
     (own / "tree.pth").write_text(f"{tree / 'src'}\n{checks}\n{packages}\n")
+    for point in entry_points(group="console_scripts"):
+        if point.value.startswith("hostler"):  # what `hostler serve` is called by: those of this tree, run in its own
+            script = place / "bin" / point.name
+            called = f"from {point.module} import {point.attr}\nsys.exit({point.attr}())"
+            script.write_text(f"#!{place / 'bin/python'}\nimport sys\n{called}\n")
+            script.chmod(0o755)
     return Tree(name, place / "bin/python")
 
 
