@@ -28,7 +28,7 @@ Costs = dict[str, float]
 
 def controller(database: str, place: str) -> Costs:
     """Cost of an observation, a start and a step, and what is resident, over a journal of this place."""
-    code = f"import bench.guard_figures as g, json; print(json.dumps(g.measured_controller({place!r})))"
+    code = f"import bench.guard_figures as g, json; print(json.dumps(g.{measured_controller.__name__}({place!r})))"
     fill = f"from bench.controller import *; from datetime import UTC; j = open_journal({place!r}); "
     _ran(f"{fill}fill(j, datetime.now(UTC), {NODES}); j.close()")
     found: Costs = json.loads(_ran(code))

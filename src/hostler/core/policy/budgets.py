@@ -16,7 +16,7 @@ from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_serving, is_unheard
-from hostler.core.state.index_keys import awaited_places, places_of
+from hostler.core.state.index_keys import awaited_places
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, Phase, Severity
 from hostler.core.state.rack_runs import Rack
 from hostler.core.state.scopes import POOL, RACK, Scope
@@ -95,8 +95,9 @@ def _ahead(fleet: Fleet, scope: Scope, request: DisruptionRequest) -> int:
 
 def others_are_next(fleet: Fleet, request: DisruptionRequest) -> bool:
     """Whether the next place of a budget that the nodes are under is an immediate remedy's of other nodes."""
-    names = dict.fromkeys(name for node in request.nodes for name in places_of(node))
-    return any(_ahead(fleet, Scope.of(name), request) > 0 for name in names)
+    pools = (Scope(POOL, node.pool) for node in request.nodes if node.pool)
+    scopes = dict.fromkeys((*pools, *(domain for node in request.nodes for domain in node.domains)))
+    return any(_ahead(fleet, scope, request) > 0 for scope in scopes)
 
 
 def _first_turn(ahead: int) -> str:
