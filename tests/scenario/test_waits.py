@@ -94,10 +94,14 @@ WOKEN = {
         "scenario/test_refused_operations",
         "test_a_phase_s_work_that_is_refused_for_good_begins_when_the_bmc_is_another",
     ),
-    "planning/remediation.protect": ("scenario/test_silence", "test_protection_never_begins_on_what_is_unknown"),
-    "planning/remediation.remedy": (
+    "planning/remediation._kept": (
         "scenario/test_incidents",
         "test_a_small_incidents_nodes_are_asked_again_at_once_when_they_are_let_go",
+    ),
+    "planning/remediation.protect": ("scenario/test_silence", "test_protection_never_begins_on_what_is_unknown"),
+    "planning/remediation.remedy": (
+        "scenario/test_stories",
+        "test_an_endless_deployment_is_never_evicted_and_a_named_person_is_asked",
     ),
     "planning/remediation.retry_wait": HERE,
     "planning/restore_freeze.standing_still": (

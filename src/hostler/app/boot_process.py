@@ -30,7 +30,7 @@ from hostler.server.boot.boot_link import (
     LinkError,
     linked,
 )
-from hostler.server.boot.boot_wire import Answerer, BootAnswer
+from hostler.server.boot.boot_wire import Answerer, BootAnswer, ask_again
 from hostler.server.boot.listener_process import ListenersOrder
 from hostler.server.boot_presence import BootPresence
 from hostler.server.guarded_listener import address, bound
@@ -50,7 +50,6 @@ FIRST_BEAT_S = 20.0
 STOP_S, EXIT_S = 3.0, 0.5
 ASKED_MOST = 2_000
 """Questions that are answered at a time; more are told to come again."""
-AGAIN_S = 5.0
 
 
 class BootProcess:
@@ -173,7 +172,7 @@ class BootProcess:
 
     async def _answered(self, link: BootLink, told: AskMessage, has_room: bool) -> None:
         try:
-            answer = await self._answer(told.question) if has_room else BootAnswer(503, "ask again", again_s=AGAIN_S)
+            answer = await self._answer(told.question) if has_room else ask_again()
             size = len(answer.text) + (len(answer.file.script) if answer.file else 0)
             if size > ANSWER_MOST // 4:  # in bytes at most four times as long
                 log.error("boot_answer_too_long", route=told.question.route, characters=size, most=ANSWER_MOST // 4)

@@ -18,7 +18,6 @@ from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.nodes import Adopt, Certify, Rebind, Register, RmaReturn, ZapAgain
 from hostler.core.state.verbs.onboarding import TickItem
 from hostler.core.state.verbs.tickets import CloseTicket
-from hostler.core.state.ways_out import ByAct
 from hostler.logs.structured import logger
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.runner import Cell
@@ -101,10 +100,8 @@ async def staff(cell: Cell, fleet: EmulatedFleet) -> None:
                 await _inspect(cell, node)
             elif node.phase is Phase.zap_fail and (now() - node.phase_since).total_seconds() > OPERATOR_S:
                 fleet.mend_firmware(node.id)
-                waiting = node.waiting
-                way = waiting.blockers[0].ways[0] if waiting is not None and waiting.blockers else None
-                act = way.act if isinstance(way, ByAct) else ZapAgain()
-                await ask(cell, act, node.id, person="emulated-operator")
+                named = node.waiting.first_act if node.waiting is not None else None
+                await ask(cell, named.act if named is not None else ZapAgain(), node.id, person="emulated-operator")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
                 fleet.hosts[node.id].cure("repair")
                 await ask(cell, RmaReturn(), node.id, person="emulated-vendor")

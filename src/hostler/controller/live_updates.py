@@ -43,9 +43,8 @@ def of_node(context: DecisionContext, silent: Silence, one: Input) -> News | Non
     match one:
         case AgentHeard():
             silent.pop(node.id, None)
-            context.live.entry(node.id).heard = True
-            context.live.entry(node.id).profiles, context.live.entry(node.id).verbs = one.profiles, one.verbs
-            context.live.entry(node.id).boot_said = one.boot_id
+            here = context.live.entry(node.id)
+            here.heard, here.profiles, here.verbs, here.boot_said = True, one.profiles, one.verbs, one.boot_id
             return News("heartbeat", metered(context, node.id, "agent", _heard(context, node, one.boot_id)))
         case AgentSilent():
             silent[node.id] = one.since

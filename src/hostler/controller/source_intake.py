@@ -25,10 +25,9 @@ from hostler.core.state.boot import Stranger
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Evidence, Node, Observation, Severity
 from hostler.core.state.source_budgets import (
-    AGENT_LOUD,
-    BMC_LOUD,
     GRAVE_MOST,
     HOUR_S,
+    SOURCE_OF,
     UNPROVEN,
     Excess,
     SourceLimits,
@@ -91,7 +90,7 @@ class _Sender:
         self._context, self._draft, self._node = context, draft, node.id
         self._budgets, policy = context.live.budgets, context.fleet.policy_of(node)
         self._policy, self._scale = policy.sources, policy.time_scale
-        self._limits = policy.sources.bmc if source == "bmc" else policy.sources.agent
+        self._limits = policy.sources.of_node(source)
         stored = self._budgets.stored.get(self.key)
         if stored is None:
             stored = self._budgets.stored[self.key] = Stored(context.now)
@@ -172,7 +171,7 @@ def metered(context: DecisionContext, node_id: str, source: str, events: Iterabl
     """
     node = context.fleet.nodes[node_id]
     budgets, key, policy = context.live.budgets, f"{node_id}/{source}", context.fleet.policy_of(node)
-    limits = policy.sources.bmc if source == "bmc" else policy.sources.agent
+    limits = policy.sources.of_node(source)
     for event in events:
         passes = isinstance(event, e.ConditionCleared) or budgets.admits(key, limits, context.now, policy.time_scale)
         if passes:
@@ -193,17 +192,16 @@ def charge_followed(context: DecisionContext, draft: BatchDraft) -> None:
 
 def remember_loud(context: DecisionContext) -> None:
     """Begin a term: a source that was over its budget under the controller before has used it up."""
-    unproven = next((one for one in context.fleet.cell.strangers if not one.mac), None)
+    unproven = _unproven_told(context)
     if unproven is not None and (context.now - unproven.at).total_seconds() < HOUR_S:
         used = context.live.budgets.used[UNPROVEN] = Used(context.now)
         used.fill(context.fleet.policy.sources.boot)
-    for node in context.fleet.nodes.values():
+    for node in [context.fleet.nodes[node_id] for node_id in context.fleet.index.members("ailing")]:
         for one in node.conditions:
-            if one.type in (AGENT_LOUD, BMC_LOUD):
-                source = "agent" if one.type == AGENT_LOUD else "bmc"
+            if (source := SOURCE_OF.get(one.type)) is not None:
                 policy, key = context.fleet.policy_of(node), f"{node.id}/{source}"
                 used = context.live.budgets.used[key] = Used(context.now)
-                used.fill(policy.sources.bmc if source == "bmc" else policy.sources.agent)
+                used.fill(policy.sources.of_node(source))
                 text = one.evidence[-1].text if one.evidence else ""
                 context.live.budgets.excess[key] = Excess(one.since, context.now, text, text, context.now, one.count)
 
@@ -242,9 +240,14 @@ def _is_unproven(event: e.Event) -> bool:
             return False
 
 
+def _unproven_told(context: DecisionContext) -> Stranger | None:
+    """The line that was told last of all unproven machines together."""
+    return next((one for one in context.fleet.cell.strangers if not one.mac), None)
+
+
 def _tell_unproven(context: DecisionContext, asked: BootRequest, excess: Excess) -> tuple[e.Event, ...]:
     """One line of the cell for all that is not recorded: at first, when it is ten times as much, and each hour."""
-    known = next((one for one in context.fleet.cell.strangers if not one.mac), None)
+    known = _unproven_told(context)
     lately = known is not None and (context.now - known.at).total_seconds() < TOLD_AGAIN_S
     if known is not None and lately and excess.count < 10 * known.count:
         return ()

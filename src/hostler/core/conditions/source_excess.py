@@ -9,9 +9,7 @@ from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Condition, Evidence, Facts, Node
-from hostler.core.state.source_budgets import LOUD, QUIET_S, Excess
-
-_SOURCES = {condition: source for source, condition in LOUD.items()}
+from hostler.core.state.source_budgets import LOUD, QUIET_S, SOURCE_OF, Excess
 
 
 def loud_events(context: DecisionContext, node_id: str, source: str) -> Iterator[tuple[e.Event, ...]]:
@@ -42,14 +40,14 @@ def quiet_again(context: DecisionContext, node: Node) -> Iterator[Finding]:
         at = quiet_at(context, condition)
         if at is None or context.now < at:
             continue
-        excess = context.live.budgets.excess.get(f"{node.id}/{_SOURCES[condition.type]}")
+        excess = context.live.budgets.excess.get(f"{node.id}/{SOURCE_OF[condition.type]}")
         count = excess.count if excess is not None else condition.count
         yield over(condition.type, f"it has kept within its budget for an hour; {count:,} words were not recorded")
 
 
 def quiet_at(context: DecisionContext, condition: Condition) -> datetime | None:
     """When the condition ends unless its source says too much again; None for other conditions."""
-    source = _SOURCES.get(condition.type)
+    source = SOURCE_OF.get(condition.type)
     if source is None:
         return None
     excess = context.live.budgets.excess.get(f"{condition.node}/{source}")

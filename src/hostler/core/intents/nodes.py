@@ -91,7 +91,7 @@ def zap_again(ask: Ask[ZapAgain]) -> Granted:
     """The firmware is brought to the baseline once more, of a node in zap_fail or one that is being tested."""
     node = node_of(ask)
     before = Phase.test if node.phase is Phase.test else Phase.zap_fail
-    faults = bring_up_faults(ask.context.fleet.policy_of(node), node) if node.phase is before else []
+    faults = bring_up_faults(ask.context.fleet.policy_of(node), node) if node.phase is Phase.zap_fail else []
     if faults:
         text = f"{node.id} would fail on it at once: {fault_text(faults[0])}"
         raise RefusalError(text, way=ways_with_fault(node, faults[0]))

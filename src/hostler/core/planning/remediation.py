@@ -87,12 +87,8 @@ def remedy(context: DecisionContext, node: Node, need: Need) -> Answer:
     nodes = _group(context, node, need)
     if asked := [b for member in nodes for b in _consents_asked(context, member, need)]:
         return Wait(need.remedy, tuple(asked), until=None)
-    if held := incident_holds(context, _request(need, nodes)):
-        return Wait(need.remedy, tuple(held), until=None)
-    if busy := _busy(context, nodes, need):
-        return Wait(need.remedy, busy, until=None)
-    if stopped := _stopped(context, nodes, need):
-        return stopped
+    if kept := _kept(context, nodes, need, nodes):
+        return kept
     proposed = _is_proposed(context, nodes, need)
     return Act(tuple(_plan(context, member, need, proposed=proposed) for member in nodes))
 
@@ -113,6 +109,15 @@ def answered(context: DecisionContext, node: Node, need: Need) -> Answer:
     besides = (b for b in said.blockers if b.kind != "domain")  # of a domain they are this very need's
     blockers = tuple(dict.fromkeys((*answer.blockers, *besides)))
     return Wait(answer.what, blockers, until=soonest(context.now, answer.until, said.until))
+
+
+def _kept(context: DecisionContext, nodes: tuple[Node, ...], need: Need, free: tuple[Node, ...]) -> Answer | None:
+    """Answer that keeps the remedy from beginning, None for nothing: an incident, work on one of `free`, and others."""
+    if held := incident_holds(context, _request(need, nodes)):
+        return Wait(need.remedy, tuple(held), until=None)
+    if busy := _busy(context, free, need):
+        return Wait(need.remedy, busy, until=None)
+    return _stopped(context, nodes, need)
 
 
 def _stopped(context: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
@@ -153,14 +158,11 @@ def may_begin(context: DecisionContext, node: Node, need: Need) -> bool | dateti
         return False
     whole = _group(context, node, need) if need.group.scope is not None else ()
     nodes = tuple(freed if one.id == node.id else one for one in whole) or (freed,)
-    request = _request(need, nodes)
-    if incident_holds(context, request) or others_are_next(context.fleet, request):
+    if others_are_next(context.fleet, _request(need, nodes)):
         return False
-    if _busy(context, tuple(one for one in nodes if one.id != node.id), need):
-        return False
-    stopped = _stopped(context, nodes, need)
-    until = stopped.until if isinstance(stopped, Wait) else storm_ebbs(context)
-    return stopped is None or until or False
+    kept = _kept(context, nodes, need, tuple(one for one in nodes if one.id != node.id))
+    until = kept.until if isinstance(kept, Wait) else storm_ebbs(context)
+    return kept is None or until or False
 
 
 def _storms(context: DecisionContext, need: Need, asking: int) -> str:

@@ -270,6 +270,12 @@ class Waiting(Struct, frozen=True):
     by_turns: bool = False
     in_hands: bool = False
 
+    @property
+    def first_act(self) -> ByAct | None:
+        """The act that is named first of all, None where something else is."""
+        ways = self.blockers[0].ways if self.blockers else ()
+        return ways[0] if ways and isinstance(ways[0], ByAct) else None
+
 
 class Hold(Struct, frozen=True):
     """A recorded "leave this alone". `scope` is a node or asset id, "pool:NAME", or FLEET.

@@ -16,6 +16,7 @@ from hostler.core.state.model import Observation
 AGENT_LOUD, BMC_LOUD = "agent.says_too_much", "bmc.says_too_much"
 """Conditions of a node whose agent or BMC is over its budget."""
 LOUD = {"agent": AGENT_LOUD, "bmc": BMC_LOUD}
+SOURCE_OF = {condition: source for source, condition in LOUD.items()}
 UNPROVEN = "boot/unproven"
 """All machines of the boot network that have not shown the secret of their boot: addresses are theirs to choose."""
 
@@ -57,6 +58,10 @@ class SourcePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     rows_per_day: int = 100_000
     mib_per_day: float = 128.0
     rows_kept: int = 50
+
+    def of_node(self, source: str) -> SourceLimits:
+        """The limits of a node's own source: those of its BMC, or else of its agent."""
+        return self.bmc if source == "bmc" else self.agent
 
 
 class Used(Struct):

@@ -9,13 +9,11 @@ from hostler.logs.structured import logger
 from hostler.ports import JournalError
 from hostler.runtime.input_queues import BusyError
 from hostler.server.boot import boot_wire as wire
-from hostler.server.boot.boot_requests import AGAIN, NOT_FOUND, OK, BootRequests, Said, request_of
-from hostler.server.boot.boot_wire import Answerer, BootAnswer, BootQuestion, SentFile
+from hostler.server.boot.boot_requests import NOT_FOUND, OK, BootRequests, Said, request_of
+from hostler.server.boot.boot_wire import Answerer, BootAnswer, BootQuestion, SentFile, ask_again
 
 log = logger()
 
-DATABASE_AGAIN_S = 5.0
-"""How long a machine is told to wait where the database of tokens or the journal does not answer."""
 EFI, BYTES, ISO = "application/efi", "application/octet-stream", "application/x-iso9660-image"
 
 
@@ -42,10 +40,10 @@ class BootAnswers:
         try:
             return await self._routes[asked.route](asked)
         except BusyError as busy:
-            return BootAnswer(AGAIN, "ask again", again_s=busy.retry_after_s)
+            return ask_again(busy.retry_after_s)
         except JournalError as error:  # the route alone is told: a boot's secret is part of the address
             log.warning("boot_request_not_answered", route=asked.route, reason=str(error))
-            return BootAnswer(AGAIN, "ask again", again_s=DATABASE_AGAIN_S)
+            return ask_again()
 
     async def _by_mac(self, asked: BootQuestion) -> BootAnswer:
         """A machine that shows its MAC address alone; without one it is told to show it."""

@@ -71,5 +71,10 @@ class BootAnswer(Struct, frozen=True):
     again_s: float = 0.0
 
 
+def ask_again(again_s: float = 5.0) -> BootAnswer:
+    """The answer where none can be had now."""
+    return BootAnswer(503, "ask again", again_s=again_s)
+
+
 Answerer = Callable[[BootQuestion], Awaitable[BootAnswer]]
 """Answers the boot network's listener: the controller itself, or the way to it from another process."""

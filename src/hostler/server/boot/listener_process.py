@@ -20,7 +20,7 @@ from msgspec import Struct
 from hostler.logs.clean import Form
 from hostler.logs.structured import begin, logger
 from hostler.server.boot.boot_link import ANSWER_MOST, AskMessage, BeatMessage, BootLink, linked
-from hostler.server.boot.boot_wire import BootAnswer, BootQuestion
+from hostler.server.boot.boot_wire import BootAnswer, BootQuestion, ask_again
 from hostler.server.boot.listener import FILES, Which, listening
 from hostler.server.connection_limits import ConnectionTable, limits
 from hostler.server.guarded_listener import server_tls
@@ -32,7 +32,6 @@ log = logger()
 BEAT_S = 1.0
 ANSWER_S = 45.0
 """So long an answer is waited for; the controller itself waits for a join token for less."""
-AGAIN_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -69,7 +68,7 @@ class RemoteAnswers:
                 await self._link.send(AskMessage(number, question))
                 return await waiting
         except (TimeoutError, ConnectionError):
-            return BootAnswer(503, "ask again", again_s=AGAIN_S)
+            return ask_again()
         finally:
             del self._waiting[number]
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core.state import events as e
-from hostler.core.state.source_budgets import SourcePolicy
+from hostler.core.state.health import CLAIMED
+from hostler.core.state.source_budgets import SOURCE_OF, SourcePolicy
 from hostler.sim.checkers.law import LawCase
 from hostler.sim.checkers.policy_limit_laws import SPOKE
 
@@ -13,8 +14,6 @@ HOUR = timedelta(hours=1)
 OVERDRAWN = 150
 """Records that one word may lead to beyond the budget: an inventory that begins or ends 64 claims on two nodes each."""
 GRAVE = 64
-CLAIMED = "inventory.claimed_twice"
-LOUD = ("agent.says_too_much", "bmc.says_too_much")
 BOOT_WORDS = (e.BootRefused, e.StrangerSeen, e.BootAnswered)
 NODE_BOOTS = 16
 TOLD = 16
@@ -44,7 +43,7 @@ class SourcesKeepBudgets:
             for name in e.subjects_of(record.event):
                 if name in case.reading.pages:
                     yield from self._count(f"boot of {name}", record, 2 * NODE_BOOTS)
-        if isinstance(record.event, e.ConditionRaised) and record.event.condition.type in LOUD:
+        if isinstance(record.event, e.ConditionRaised) and record.event.condition.type in SOURCE_OF:
             case.met["a source over its budget"] += 1
         if cause.count("/") >= 2:
             yield from self._other(case, record, cause.split("/", 1)[0])
@@ -65,7 +64,7 @@ class SourcesKeepBudgets:
         return source
 
     def _most(self, source: str, sources: SourcePolicy) -> int:
-        limits = sources.bmc if source.endswith("/bmc") else sources.agent
+        limits = sources.of_node(source.rpartition("/")[2])
         return 2 * limits.records_per_hour + OVERDRAWN + GRAVE
 
     def _count(self, source: str, record: e.Record, most: int) -> Iterator[str]:

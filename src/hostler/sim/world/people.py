@@ -22,7 +22,6 @@ from hostler.core.state.verbs.nodes import Certify, ClearCondition, Onboard, Rma
 from hostler.core.state.verbs.proposals import Approve
 from hostler.core.state.verbs.remedies import PowerCycle, PowerOff, Reboot, RemedyVerb, RequestReplacement, ResetGpu
 from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
-from hostler.core.state.ways_out import ByAct
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
@@ -74,10 +73,8 @@ class Errand(Struct, frozen=True):
 
 def _names_triage(waiting: Waiting) -> bool:
     """Whether a node whose firmware failed waits for triage first of all."""
-    if waiting.what != Phase.zap_fail.value or not waiting.blockers:
-        return False
-    first = waiting.blockers[0].ways[0]
-    return isinstance(first, ByAct) and isinstance(first.act, Triage)
+    first = waiting.first_act
+    return waiting.what == Phase.zap_fail.value and first is not None and isinstance(first.act, Triage)
 
 
 class People:
