@@ -1,13 +1,14 @@
 """A small real cell behind a real server: an obliging hand does what it is asked, clients speak for each role."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
+from litestar import Litestar
 
 from hostler.app.backtest_process import BacktestProcess
 from hostler.controller.inputs import FellowsSeen, WorkSeen
@@ -25,12 +26,14 @@ from hostler.journal.outbox import open_outbox
 from hostler.journal.trend_files import keep
 from hostler.polling.pair_results import PairResults
 from hostler.ports import Journal, Outbox, WorkloadView
+from hostler.runtime.cell_controllers import ControllerIdentity
+from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
-from hostler.server.app import create_app
-from hostler.server.app_state import Outside
+from hostler.server.app import build_routes, serve_cell
+from hostler.server.app_state import AppState, Outside
 from hostler.server.audit_trail import AuditTrail
 from hostler.server.backtests import Backtests
 from hostler.server.bmc_system_choice import Machines, nobody
@@ -52,8 +55,12 @@ pools:
 DOCUMENTS = {"policy.yaml": POLICY, "fleet.yaml": FLEET}
 HISTORY = "history.db"
 """A journal in the folder of a house, which its backtests replay; there is none until a test writes one."""
+_IDLE: list[Litestar] = []
+"""Routes that serve no cell now."""
 PATIENCE_S = 60.0
 """How long a test waits for what has to come, on a machine that does much else."""
+PATIENT = ControllerIdentity(terms=LeaseTerms(lease_s=PATIENCE_S))
+"""A controller whose lease outlasts a machine that stands still for some seconds."""
 
 XID79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
 
@@ -249,6 +256,18 @@ class House:
                 await asyncio.sleep(0.005)
 
 
+@contextmanager
+def application(app_state: AppState) -> Iterator[Litestar]:
+    """The application over a cell. Its routes serve one test's cell after another: to make them takes half a second."""
+    routes = _IDLE.pop() if _IDLE else build_routes()
+    serve_cell(routes, app_state)
+    try:
+        yield routes
+    finally:
+        routes.state.clear()
+        _IDLE.append(routes)
+
+
 @asynccontextmanager
 async def house(
     folder: Path,
@@ -269,7 +288,7 @@ async def house(
     offers: dict[str, JoinOffer] = {}
     mailboxes = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
     hands = performers(Wiring((driver, mailboxes) if agents else (driver,)))
-    cell = Cell(MemoryJournal() if journal is None else journal, hands)
+    cell = Cell(MemoryJournal() if journal is None else journal, hands, seat=PATIENT)
     driver.cell = cell
     await cell.start()
     async with AsyncExitStack() as stack:
@@ -289,10 +308,12 @@ async def house(
         backtests = Backtests(BacktestFiles(folder / "backtests"), replay, chosen.clock)
         stack.push_async_callback(backtests.close)
         outside = Outside(machines, told, trends, audit=trail, pairs=pairs, evidence=files, backtests=backtests)
-        app = create_app(cell, tokens, mailboxes, chosen, outside)
+        app_state = AppState(cell, tokens, mailboxes, chosen)
+        app_state.outside = outside
+        app = stack.enter_context(application(app_state))
         url = await stack.enter_async_context(serving(app, chosen))
         inside = House(cell, tokens, mailboxes, driver, url)
-        inside.app_state = app.state["app_state"]
+        inside.app_state = app_state
         inside.offers = offers
         inside.outbox = outbox
         inside.trends = trends

@@ -20,6 +20,7 @@ from hostler.ports import Archived
 from hostler.server.openapi import DescriptionPlugin
 from hostler.server.routes import node_stories
 from hostler.server.tokens import Grant, Role
+from tests.contract import api_world
 from tests.contract.api_world import PATIENCE_S, XID79, House, bmc_of, house
 
 
@@ -619,18 +620,22 @@ async def test_long_answers_are_compressed_for_who_asks_and_streams_never(world:
             assert (answer.status, answer.headers.get("Content-Encoding")) == (200, None)
 
 
-async def test_the_description_is_made_beside_the_loop_and_once(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_description_is_made_beside_the_loop_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutants: it is made on the loop, which answers nobody meanwhile; each of two first callers makes it."""
     made_in: list[bool] = []
-    make = DescriptionPlugin.make
+    render = DescriptionPlugin.render_all
 
-    def watched(plugin: DescriptionPlugin, app: Litestar) -> None:
+    def watched(plugin: DescriptionPlugin, app: Litestar) -> bytes:
         made_in.append(threading.current_thread() is threading.main_thread())
-        make(plugin, app)
+        return render(plugin, app)
 
-    monkeypatch.setattr(DescriptionPlugin, "make", watched)
-    first, second = await asyncio.gather(_described(world), _described(world))
-    assert first == second == await _described(world)
+    monkeypatch.setattr(DescriptionPlugin, "render_all", watched)
+    monkeypatch.setattr(api_world, "_IDLE", [])
+    async with house(tmp_path) as world:
+        first, second = await asyncio.gather(_described(world), _described(world))
+        assert first == second == await _described(world)
     assert made_in == [False]
 
 

@@ -3,17 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Router
 from litestar.config.compression import CompressionConfig
-from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 
+from hostler.core.state.live_state import Release
 from hostler.core.state.scopes import TEXTS
 from hostler.server import problems
 from hostler.server.agent_mailbox import AgentMailboxes
@@ -143,30 +142,50 @@ def create_app(
     """The application over a running cell. Nothing is started: see `serve`."""
     app_state = AppState(cell, tokens, mailboxes, settings)
     app_state.outside = outside or Outside()
+    app = build_routes()
+    serve_cell(app, app_state)
+    return app
+
+
+def serve_cell(app: Litestar, app_state: AppState) -> None:
+    """Put a cell behind routes that serve none now."""
+    app.state.update({"app_state": app_state, "tokens": app_state.tokens})
+
+
+def build_routes() -> Litestar:
+    """The routes alone, without a cell: most of the time that an application takes to make.
+
+    Everything that belongs to a cell is read from the application's state while a request is answered, so the same
+    routes may serve one cell after another.
+    """
     description = DescriptionPlugin(path="/openapi.json")
-    v1 = Router(path="/v1", route_handlers=[*ROUTERS])
     return Litestar(
-        route_handlers=[v1, sign_in.router, *health.handlers, *descriptions.handlers, *console_files.handlers],
+        route_handlers=[
+            Router(path="/v1", route_handlers=[*ROUTERS]),
+            sign_in.router,
+            *health.handlers,
+            *descriptions.handlers,
+            *console_files.handlers,
+        ],
         dependencies={
-            "app_state": Provide(lambda: app_state, sync_to_thread=False),
+            "app_state": Provide(_app_state, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
-            "stands": Provide(lambda: cell.view.cell.seq, sync_to_thread=False),
+            "stands": Provide(_stands, sync_to_thread=False),
             "wanted": Provide(selection, sync_to_thread=False),
             "agent": Provide(_reporter, sync_to_thread=False),
             "caller": Provide(intents.caller, sync_to_thread=False),
         },
-        state=State({"app_state": app_state, "tokens": tokens}),
         request_class=StrictRequest,
         response_class=RedactedResponse,
         type_encoders=dict.fromkeys(TEXTS, str),
         plugins=[ScopeDescription()],
         request_max_body_size=BODY_MAX,
         middleware=[
-            DefineMiddleware(CountRequests, counters=app_state.requests),
-            *_audited(app_state),
+            DefineMiddleware(CountRequests),
+            DefineMiddleware(AuditRequests),
             DefineMiddleware(RequestIds),
             DefineMiddleware(TraceRequests),
-            DefineMiddleware(HostFence, settings=settings),
+            DefineMiddleware(HostFence),
             DefineMiddleware(AudienceFence),
             DefineMiddleware(AdmissionFence),
             DefineMiddleware(QueryFence, known=KnownKeys()),
@@ -175,23 +194,18 @@ def create_app(
         ],
         before_send=[add_headers],
         compression_config=COMPRESSION,
-        lifespan=[partial(_beside, app_state)],
+        lifespan=[_beside],
         exception_handlers=problems.HANDLERS,
-        openapi_config=_openapi(cell, description),
+        openapi_config=_openapi(description),
         logging_config=None,
         debug=False,
     )
 
 
-def _audited(app_state: AppState) -> list[DefineMiddleware]:
-    """The audit of every request, where this controller keeps one."""
-    trail = app_state.outside.audit
-    return [DefineMiddleware(AuditRequests, trail=trail)] if trail is not None else []
-
-
 @asynccontextmanager
-async def _beside(app_state: AppState, _app: Litestar) -> AsyncIterator[None]:
+async def _beside(app: Litestar) -> AsyncIterator[None]:
     """Records are counted and requests audited for as long as the server runs."""
+    app_state: AppState = app.state["app_state"]
     trail = app_state.outside.audit
     running = [app_state.counted.run(), *([trail.run()] if trail is not None else [])]
     tasks = [asyncio.create_task(one) for one in running]
@@ -203,6 +217,16 @@ async def _beside(app_state: AppState, _app: Litestar) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _app_state(request: Request[Any, Any, Any]) -> AppState:
+    found: AppState = request.app.state["app_state"]
+    return found
+
+
+def _stands(request: Request[Any, Any, Any]) -> int:
+    """The number of the record up to which the fleet stands as it is shown."""
+    return _app_state(request).cell.view.cell.seq
+
+
 def _who(request: Request[Any, Any, Any]) -> Identity:
     """The caller, as the route's guard found out."""
     who = request.scope.get("user")
@@ -212,14 +236,14 @@ def _who(request: Request[Any, Any, Any]) -> Identity:
 
 def _reporter(request: Request[Any, Any, Any]) -> Reporter:
     """The agent that calls."""
-    return Reporter(request.app.state["app_state"], _who(request))
+    return Reporter(_app_state(request), _who(request))
 
 
-def _openapi(cell: CellView, description: DescriptionPlugin) -> OpenAPIConfig:
+def _openapi(description: DescriptionPlugin) -> OpenAPIConfig:
     """The API's own description, as JSON only: renderers would fetch from elsewhere."""
     return OpenAPIConfig(
         title="Hostler",
-        version=cell.version,
+        version=Release().version,
         path="/schema",
         render_plugins=[description],
         use_handler_docstrings=True,

@@ -45,7 +45,7 @@ from hostler.server.recent_changes import Recent
 from hostler.server.record_counters import RecordCounters
 from hostler.server.refused_agents import Refusals
 from hostler.server.request_counters import RequestCounters
-from hostler.server.server_settings import Settings
+from hostler.server.server_settings import Settings, is_loopback
 from hostler.server.standby_proxy import Forwarder
 from hostler.server.token_scope import sees, shown
 from hostler.server.tokens import Identity, Role, TokenStore
@@ -84,6 +84,7 @@ class AppState:
         self.tokens = tokens
         self.mailboxes = mailboxes
         self.settings = settings
+        self.names = settings.names() if is_loopback(settings.host) or settings.hosts else None
         self.streams = Streams(cell, settings.streams_max)
         self.nodes = Nodes()
         self.assets: Roster[Asset] = Roster()

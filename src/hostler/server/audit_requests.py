@@ -24,14 +24,17 @@ _SENT = re.compile(r"(?i:bearer)\s+hst_([0-9a-f]{12})_[\w-]{43}\s*")
 
 
 class AuditRequests:
-    """Watches what becomes of each request. An act's entry is written before its answer is sent."""
+    """Watches what becomes of each request, where this controller keeps an audit trail.
 
-    def __init__(self, app: ASGIApp, trail: AuditTrail) -> None:
+    An act's entry is written before its answer is sent.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._trail = trail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != ScopeType.HTTP:
+        trail: AuditTrail | None = scope["litestar_app"].state["app_state"].outside.audit
+        if scope["type"] != ScopeType.HTTP or trail is None:
             await self._app(scope, receive, send)
             return
         note = RequestNote()
@@ -42,24 +45,25 @@ class AuditRequests:
             nonlocal told
             if message["type"] == "http.response.start" and not told:
                 told = True
-                await self._tell(scope, note, note.refused or message["status"])
+                await _tell(trail, scope, note, note.refused or message["status"])
             await send(message)
 
         try:
             await self._app(scope, receive, sent)
         except ProblemError as refused:
             if not told:
-                await self._tell(scope, note, refused.status)
+                await _tell(trail, scope, note, refused.status)
             raise
 
-    async def _tell(self, scope: Scope, note: RequestNote, status: int) -> None:
-        if not _counts(scope, note, status):
-            return
-        entry = entry_of(scope, note, status, self._trail.clock(), self._trail.controller)
-        if entry.chain == "acts":
-            await self._trail.act(entry)
-        else:
-            self._trail.refusal(entry)
+
+async def _tell(trail: AuditTrail, scope: Scope, note: RequestNote, status: int) -> None:
+    if not _counts(scope, note, status):
+        return
+    entry = entry_of(scope, note, status, trail.clock(), trail.controller)
+    if entry.chain == "acts":
+        await trail.act(entry)
+    else:
+        trail.refusal(entry)
 
 
 def _counts(scope: Scope, note: RequestNote, status: int) -> bool:

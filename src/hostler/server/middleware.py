@@ -16,7 +16,6 @@ from hostler.logs.structured import bound
 from hostler.server.app_state import AppState
 from hostler.server.auth import ON_PERSON, authenticate
 from hostler.server.problems import refuse, standby
-from hostler.server.server_settings import Settings, is_loopback
 from hostler.server.standby_proxy import MARK, REQUEST_ID
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -122,16 +121,15 @@ class HostFence:
     this is the second lock.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        checks = is_loopback(settings.host) or bool(settings.hosts)
-        self._names = settings.names() if checks else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP:
+            names = scope["litestar_app"].state["app_state"].names
             headers = Headers.from_scope(scope)
             host = headers.get("host", "")
-            if self._names is not None and name_of(host) not in self._names:
+            if names is not None and name_of(host) not in names:
                 raise refuse(
                     421, "misdirected", f"'{host[:100]}' is not this server", "call it by a name it knows (--host-name)"
                 )

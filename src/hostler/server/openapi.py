@@ -1,6 +1,7 @@
 """The API's own description (OpenAPI): a sentence, an example of the body and every status of each route."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,11 +55,17 @@ class DescriptionPlugin(JsonRenderPlugin):
     """Renders the description once: anybody may ask for it, again and again."""
 
     made: bytes = b""
+    _making = threading.Lock()
 
     def make(self, app: Litestar) -> None:
-        """Render the description of the application's routes, which takes most of a second."""
+        """Render the description of the application's routes, where that is not done."""
+        with self._making:
+            self.made = self.made or self.render_all(app)
+
+    def render_all(self, app: Litestar) -> bytes:
+        """The description of the application's routes as JSON, which takes most of a second."""
         document = described(app.plugins.get(OpenAPIPlugin).provide_openapi_schema(), dict(examples(app)))
-        self.made = encode_json(document, serializer=get_serializer(dict.fromkeys(TEXTS, str)))
+        return encode_json(document, serializer=get_serializer(dict.fromkeys(TEXTS, str)))
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:  # noqa: ARG002 - as the framework calls it
         """The document as JSON; DescriptionFence has had it made."""
@@ -71,13 +78,10 @@ class DescriptionFence:
     def __init__(self, app: ASGIApp, plugin: DescriptionPlugin) -> None:
         self._app = app
         self._plugin = plugin
-        self._making = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP and scope["path"] == DESCRIPTION:
-            async with self._making:
-                if not self._plugin.made:
-                    await asyncio.to_thread(self._plugin.make, scope["litestar_app"])
+        if scope["type"] == ScopeType.HTTP and scope["path"] == DESCRIPTION and not self._plugin.made:
+            await asyncio.to_thread(self._plugin.make, scope["litestar_app"])
         await self._app(scope, receive, send)
 
 

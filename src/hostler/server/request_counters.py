@@ -42,14 +42,14 @@ class RequestCounters:
 class CountRequests:
     """Middleware that counts each request with its status; one that no answer was sent to counts as 499."""
 
-    def __init__(self, app: ASGIApp, counters: RequestCounters) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
+        counters: RequestCounters = scope["litestar_app"].state["app_state"].requests
         began, status = time.monotonic(), 499
 
         async def sent(message: Message) -> None:
@@ -61,4 +61,4 @@ class CountRequests:
         try:
             await self._app(scope, receive, sent)
         finally:
-            self._counters.count(scope, status, time.monotonic() - began)
+            counters.count(scope, status, time.monotonic() - began)
