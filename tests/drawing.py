@@ -1,10 +1,20 @@
-"""How many examples a property draws: fewer in `make check`, whose profile of Hypothesis is `quick`."""
+"""How much of a test the gate runs, and what it leaves to `make nightly`."""
+
+from collections.abc import Iterable
+from typing import Any
 
 import hypothesis
+import pytest
 
-QUICK = "quick"
+NIGHTLY = "nightly"
 
 
 def examples(full: int, quick: int) -> int:
-    """The number for `@settings(max_examples=…)`: `quick` in `make check`, `full` in every other run."""
-    return quick if hypothesis.settings.get_current_profile_name() == QUICK else full
+    """The number for `@settings(max_examples=…)`, or of other drawn inputs: `full` in `make nightly`, else `quick`."""
+    return full if hypothesis.settings.get_current_profile_name() == NIGHTLY else quick
+
+
+def first_in_gate(values: Iterable[Any], count: int = 1) -> list[Any]:
+    """Parameters of which the gate takes the first `count`, and the nightly all."""
+    rest = pytest.mark.nightly("more cases of what the gate tries")
+    return [one if at < count else pytest.param(one, marks=rest) for at, one in enumerate(values)]

@@ -7,7 +7,7 @@ alone: one that is lost is made again.
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,9 +19,6 @@ from hostler.core.statistics.series import Scale
 from hostler.journal import whole_files
 from hostler.journal.reading_files import READ_SUFFIXES, opened
 from hostler.ports import JournalError
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 FOLDER, ENDING = "medians", ".v1.parquet"
 """The number is that of how a day's value is computed: files of another one are made again."""
@@ -60,7 +57,7 @@ class DailyMedians:
     def __init__(self, folder: Path, first: date, today: date) -> None:
         """Compute what no file has. Raises JournalError."""
         self._days: dict[date, _Day] = {}
-        made, unmade = _known(folder), []
+        made = _known(folder)
         known = made.keys() | _read(folder)
         if not known:
             raise JournalError(f"{folder} holds no readings yet: checks that run leave them there")
@@ -68,10 +65,7 @@ class DailyMedians:
             if day in made and not _has_lines(folder, day):
                 self._days[day] = _of_file(made[day])
             else:
-                unmade.append(day)
-        if unmade:
-            with opened(folder, (unmade[0].isoformat(), unmade[-1].isoformat())) as database:
-                self._days |= {day: _of_table(day_table(database, "readings", day)) for day in unmade}
+                self._days[day] = _of_table(_day_table(folder, day, "readings"))
 
     def metrics(self) -> list[str]:
         """Names of the metrics that have a reading."""
@@ -113,8 +107,7 @@ def make_missing(folder: Path, today: date) -> None:
             path.unlink()
     for day in sorted(_read(folder)):
         if oldest <= day < today and day not in made and not _has_lines(folder, day):
-            with opened(folder, (day.isoformat(), day.isoformat())) as database:  # a day's Parquet has each once
-                write(folder, day, day_table(database, "written", day))
+            write(folder, day, _day_table(folder, day, "written"))  # a day's Parquet has each once
 
 
 def write(folder: Path, day: date, table: Any) -> None:
@@ -133,14 +126,18 @@ def forget(folder: Path, day: date) -> None:
     _path(folder, day).unlink(missing_ok=True)
 
 
-def day_table(database: "DuckDBPyConnection", view: str, day: date) -> Any:
-    """One day's values of all series from a view of readings, as a table of Arrow's with COLUMNS."""
+def _day_table(folder: Path, day: date, view: str) -> Any:
+    """One day's values of all series, from a view of that day's files alone, as a table of Arrow's with COLUMNS.
+
+    DuckDB takes as long to plan a question to a month's files as to read a day's.
+    """
     kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for name, metric in METRICS.items():
         kinds.setdefault(_value(metric), []).append(name)
     asked = [_question(view, kind, names) for kind, names in kinds.items()]
     whole = f"{' UNION ALL '.join(asked)} ORDER BY metric, series"
-    table: Any = database.sql(whole, params=[day] * len(asked)).to_arrow_table()
+    with opened(folder, (day.isoformat(), day.isoformat())) as database:
+        table: Any = database.sql(whole, params=[day] * len(asked)).to_arrow_table()
     return table.cast(COLUMNS)
 
 
