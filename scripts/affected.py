@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import grimp
@@ -72,6 +73,7 @@ def affected(paths: Iterable[str]) -> list[str]:
     return sorted(file_of(name) for name in tests & found)
 
 
+@cache
 def imports() -> grimp.ImportGraph:
     """Read who imports what, in all packages; one that starts a process imports the command line, or its bench."""
     sys.path[:0] = [str(HOUSE / root) for root in ROOTS if str(HOUSE / root) not in sys.path]

@@ -224,6 +224,7 @@ def _answers(target: Target) -> None:
 
 
 @pytest.mark.smoke
+@pytest.mark.nightly("thousands of connections")
 async def test_4300_boot_connections_that_read_nothing_stop_nobody(tmp_path: Path) -> None:
     """With 4,096 files: API, boots and BMCs are answered for as long as they are held, and the log says so.
 

@@ -9,6 +9,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hostler.server.tokens import Grant, Role
 from tests.adversary.attacked import PATIENCE_S, Served, Witness, attacked, beside, said, tolerable_s
 
@@ -61,6 +63,7 @@ def a_post(node: str, number: int) -> dict[str, Any]:
     return {"node": node, "spool": "s", "boot_id": "b", "observations": [seen]}
 
 
+@pytest.mark.nightly("a flood of some seconds")
 async def test_one_agents_token_does_not_blind_the_fleet(tmp_path: Path) -> None:
     """400 stalled posts with one token and 200 with spellings of it for the urgent places, renewed as they end.
 
@@ -175,6 +178,7 @@ async def test_a_revocation_ends_what_is_under_way(tmp_path: Path) -> None:
         assert time.monotonic() - began < 8.0
 
 
+@pytest.mark.nightly("a flood of some seconds")
 async def test_one_tenant_does_not_take_every_stream(tmp_path: Path) -> None:
     """Three tokens of one tenant, 256 streams asked for; then every tenant together.
 
@@ -213,6 +217,7 @@ SLOW = {
 }
 
 
+@pytest.mark.nightly("documents of many megabytes")
 async def test_documents_and_cursors_that_were_slow_are_refused_in_a_moment(tmp_path: Path) -> None:
     """Mutants: numbers to base 60 are read; entries are not counted; a token of a MiB is parsed in a thread."""
     async with attacked(tmp_path) as served:

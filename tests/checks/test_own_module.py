@@ -50,7 +50,6 @@ def golden_of(found: CheckResult) -> Reference:
     return Reference({stack_key(found.check, found.version, found.stack): golden})
 
 
-@pytest.mark.smoke
 def test_a_sound_module_repeats_its_bits_and_peers_decide(train: Train) -> None:
     """Three nodes that agree make its golden; what nobody can be compared with is not missing."""
     first, second = train(SOUND), train(SOUND)

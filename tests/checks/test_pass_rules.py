@@ -199,6 +199,7 @@ def test_the_same_node_fails_and_passes_by_the_floor_of_its_rules(
     assert ("over the limit of 0.006" in state.detail) is (verdict == "failed")
 
 
+@pytest.mark.nightly("two whole runs")
 def test_other_rules_are_another_run(small: tuple[Path, Path]) -> None:
     """Mutant: what was cut off under older rules goes on under the newer, with the older hours behind it."""
     digests = [ran(small, rules)["profile_digest"] for rules in ({}, {"without": ["hbm_pattern"]})]

@@ -14,6 +14,7 @@ from hostler_checks.suite import SuiteRun
 from hostler_checks.trusted_files import UntrustedError
 from hostler_checks.yaml_reader import ProfileError, duration_s
 from tests.checks.suite_runs import env, quiet
+from tests.drawing import first_in_gate
 
 HOW_TO = Path(__file__).parents[2] / "docs/how-to/write-a-check.md"
 
@@ -96,25 +97,28 @@ def example() -> str:
 
 @pytest.mark.parametrize(
     ("printed", "verdict"),
-    [
-        ('{"readings": {"write_gb_s": 2.5}}', "passed"),
-        ('{"readings": {"write_gb_s": 0.1}}', "failed"),
-        ('{"readings": {"write_gb_s": 4000}}', "inconclusive"),
-        ('{"readings": {"write_gb_s": -1}}', "inconclusive"),
-        ('{"readings": {"write_gb_s": NaN}}', "inconclusive"),
-        ('{"readings": {"write_gb_s": Infinity}}', "inconclusive"),
-        ('{"readings": {"write_gb_s": true}}', "inconclusive"),
-        ('{"readings": {"write_gb_s": "2.5"}}', "inconclusive"),
-        ('{"readings": {"write_gb_s": null}}', "inconclusive"),
-        ('{"readings": []}', "inconclusive"),
-        ('{"readings": {"write_gb_s": 2.5}, "faults": 0}', "inconclusive"),
-        ('{"readings": {"write_gb_s": 2.5}} and more', "inconclusive"),
-        ("{}", "inconclusive"),
-        ('{"readings": {"other": 1}}', "inconclusive"),
-        ('{"faults": ["no scratch"]}', "failed"),
-        ('{"unable": "no tool"}', "inconclusive"),
-        ("garbage", "inconclusive"),
-    ],
+    first_in_gate(
+        [
+            ('{"readings": {"write_gb_s": 2.5}}', "passed"),
+            ('{"readings": {"write_gb_s": 0.1}}', "failed"),
+            ('{"readings": {"write_gb_s": 4000}}', "inconclusive"),
+            ('{"readings": {"write_gb_s": -1}}', "inconclusive"),
+            ('{"readings": {"write_gb_s": NaN}}', "inconclusive"),
+            ('{"readings": {"write_gb_s": Infinity}}', "inconclusive"),
+            ('{"readings": {"write_gb_s": true}}', "inconclusive"),
+            ('{"readings": {"write_gb_s": "2.5"}}', "inconclusive"),
+            ('{"readings": {"write_gb_s": null}}', "inconclusive"),
+            ('{"readings": []}', "inconclusive"),
+            ('{"readings": {"write_gb_s": 2.5}, "faults": 0}', "inconclusive"),
+            ('{"readings": {"write_gb_s": 2.5}} and more', "inconclusive"),
+            ("{}", "inconclusive"),
+            ('{"readings": {"other": 1}}', "inconclusive"),
+            ('{"faults": ["no scratch"]}', "failed"),
+            ('{"unable": "no tool"}', "inconclusive"),
+            ("garbage", "inconclusive"),
+        ],
+        4,
+    ),
 )
 def test_the_example_of_the_how_to_runs_as_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, verdict: str

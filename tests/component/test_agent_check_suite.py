@@ -195,6 +195,7 @@ def test_called_off_it_keeps_where_it_stood_and_tells_it_meanwhile(tmp_path: Pat
     assert state["steps_done"] > 0
 
 
+@pytest.mark.nightly("two whole runs of the suite")
 def test_two_agents_of_one_node_are_one_run_and_one_that_says_so(tmp_path: Path) -> None:
     """Each agent has the node's one state directory. A mutant without the lock has two write one state."""
     program = the_real_one(tmp_path, SMALL.replace("for: 1s", "for: 8s"))

@@ -31,6 +31,7 @@ from hostler.journal.readings import Reading, ReadingStore
 from hostler.polling.bmc_series import inlet, samples
 from hostler.runtime.trend_judging import judge_readings
 from hostler.server.trend_archive import OVER_AMBIENT, TrendArchive
+from tests.drawing import first_in_gate
 from tests.kit import a_node
 
 NOW = datetime(2026, 3, 30, 23, 0, tzinfo=UTC)
@@ -247,7 +248,7 @@ def test_errors_count_by_the_time_that_was_watched(tmp_path: Path) -> None:
     assert [one.node for one in report.drifts] == ["n00"]
 
 
-@pytest.mark.parametrize("value", [math.nan, -3.0, math.inf], ids=str)
+@pytest.mark.parametrize("value", first_in_gate([-3.0, math.nan, math.inf]), ids=str)
 def test_readings_that_cannot_be_are_never_healthy(tmp_path: Path, value: float) -> None:
     readings = [(node, day, value if node == "n00" else heat, at) for node, day, heat, at in heats(12, 0.0)]
     report = written(tmp_path, "fan.speed_rpm", [(n, d, v, {"ambient_c": 24.0, **at}) for n, d, v, at in readings])

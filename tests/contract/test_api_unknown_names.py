@@ -102,6 +102,7 @@ def test_every_kind_of_target_is_looked_for(world: House) -> None:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.nightly("runs every command")
 async def test_every_command_that_names_one_thing_ends_with_not_found(world: House) -> None:
     """Mutants: a command says *refused*, or prints an empty answer and ends well."""
     await world.adopt(1)

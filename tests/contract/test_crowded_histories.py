@@ -21,6 +21,7 @@ from hostler.ports import Batch, RecordWindow
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
 from tests.contract.journal_samples import at, boot, boots, of_events
+from tests.drawing import first_in_gate
 
 Journal = SqlJournal | MemoryJournal
 CROWD = 21_000
@@ -84,6 +85,7 @@ async def answers(inside: House) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("journal", first_in_gate(["sqlite", "postgres", "memory"]), indirect=True)
 async def test_a_bill_is_whole_and_a_tenant_reads_its_node_whatever_was_recorded_of_it(
     told: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:

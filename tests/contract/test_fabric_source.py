@@ -35,6 +35,7 @@ from hostler.drivers.infiniband.agent_pages import VERB, AgentPages
 from hostler.drivers.infiniband.fabric_source import InfinibandSource, LookPlaces, RegisteredSource
 from hostler.ports import FabricSource, OperationDriver, RefusedError, Secret, UnreachableError
 from hostler.sim.bmc.tls_certificates import self_signed
+from tests.drawing import first_in_gate
 from tests.fabric_cell import FabricCell
 from tests.fabrics import (
     FAULTS,
@@ -344,7 +345,7 @@ async def test_64_nodes_with_every_kind_of_fault_at_once(source: Callable[..., o
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", first_in_gate(SOURCES))
 async def test_84_faults_are_84_tickets_and_repairing_half_leaves_the_rest(source: Callable[..., object]) -> None:
     """Mutants: one clean run ends a finding; what is left is opened anew under another key."""
     cables, rng = a_fabric(84, LARGE), Random(84)

@@ -119,6 +119,7 @@ def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.nightly("half a gibibyte")
 async def test_half_a_gibibyte_is_pushed_in_bounded_memory(on_disk: Path) -> None:
     """Mutants: the image is read whole; the body is sent chunked; the file stays behind."""
     bmc = PushedTo()
@@ -160,6 +161,7 @@ async def test_an_image_that_is_another_is_pushed_to_nobody(on_disk: Path) -> No
     assert not bmc.taken.length
 
 
+@pytest.mark.nightly("an image beyond the limit")
 async def test_an_image_beyond_the_limit_is_not_kept(on_disk: Path) -> None:
     """Mutant: a disk is filled by an endless answer."""
     async with serving(PushedTo(image_bytes=MAX_IMAGE_BYTES + 2 * MIB)) as (origin, client):

@@ -21,6 +21,7 @@ from hostler.journal.sql import SNAPSHOT_PART_BYTES
 from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.ports import Batch, CorruptJournalError, FencedError, JournalError, RecordWindow, Snapshot
 from tests.contract.journal_samples import START, boot, boots, observed
+from tests.drawing import first_in_gate
 
 BATCH = 40
 WRITER = """
@@ -146,7 +147,7 @@ def run_writer(path: Path, bytes_max: int = 0) -> tuple[int, str]:
     return max(acknowledged, default=0), lines[-1] if lines else done.stderr
 
 
-@pytest.mark.parametrize("kib", [200, 256, 333, 512, 700, 901, 1024, 2048])
+@pytest.mark.parametrize("kib", first_in_gate([333, 1024, 200, 256, 512, 700, 901, 2048], 2))
 def test_a_full_disk_keeps_what_was_acknowledged_and_nothing_more(path: Path, kib: int) -> None:
     """Mutants: the batch is written in two transactions; the error of COMMIT is swallowed."""
     acknowledged, said = run_writer(path, kib * 1024)

@@ -77,6 +77,7 @@ def needed(of: list[Requirement], extra: str = "") -> set[str]:
     return found
 
 
+@pytest.mark.nightly("builds wheels")
 def test_it_requires_three_distributions_and_holds_nothing_of_the_controller(wheel: Path, installed: Path) -> None:
     """Mutants: the whole tree is packed; a dependency of the controller slips in."""
     assert {one.name for one in requires(wheel)} == BROUGHT - {"hostler-agent"}

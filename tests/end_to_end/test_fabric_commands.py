@@ -80,6 +80,7 @@ def rows(said: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.nightly("every option of every command takes half a minute")
 async def test_every_option_of_every_command_of_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: an option is offered and not sent; a column names a field that the server does not send."""
     cables = a_fabric(3)

@@ -54,6 +54,7 @@ async def test_a_fallen_gpu_has_its_power_cycled_and_is_not_let_back_without_ano
     pipe.close()
 
 
+@pytest.mark.nightly("processes are started and ended for half a minute")
 async def test_a_drill_on_a_real_node_goes_through_its_real_kernel_log(tmp_path: Path) -> None:
     """The agent writes the line to /dev/kmsg and reads it back; the same line again counts for nothing.
 
@@ -79,6 +80,7 @@ async def test_a_drill_on_a_real_node_goes_through_its_real_kernel_log(tmp_path:
         assert not node["plan"]
 
 
+@pytest.mark.nightly("processes are started and ended for half a minute")
 async def test_the_same_line_of_user_space_costs_a_node_nothing(tmp_path: Path) -> None:
     """A line that user space wrote is shown as such, and nobody is disturbed."""
     async with real_world(tmp_path) as world:

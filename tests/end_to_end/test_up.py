@@ -107,7 +107,6 @@ async def test_an_adopted_fleet_serves_before_it_says_so_and_its_tour_can_be_wal
     assert log.read_text().count("\n  hostler ") == 5
 
 
-@pytest.mark.smoke
 async def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> None:
     """As 8440 is for `serve` beside `make up`. Mutant: "Address already in use", and nobody knows which."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -121,7 +120,6 @@ async def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> 
             ), said
 
 
-@pytest.mark.smoke
 async def test_adopted_does_not_go_with_a_real_cluster() -> None:
     """Mutant: its nodes are said to serve where no cluster lists them."""
     code, said = await run(HOSTLER, "up", "--port", str(free_port()), "--adopted", "--kubernetes", "/nowhere")

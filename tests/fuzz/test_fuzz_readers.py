@@ -4,10 +4,11 @@ import random
 
 import pytest
 
+from tests.drawing import examples
 from tests.fuzz.targets import TARGETS, try_one
 
-INPUTS = 5_000
-FEWER = {"redfish_look": 100, "kubeconfig": 1_000, "kubelet": 600, "pstore": 600, "redfish_documents": 3_000}
+INPUTS = examples(5_000, 1_000)
+FEWER = {"redfish_look": 100, "kubeconfig": 200, "kubelet": 120, "pstore": 120, "redfish_documents": 600}
 """Of those that make files, or read a whole BMC."""
 
 

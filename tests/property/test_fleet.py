@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -112,6 +113,7 @@ print(hashlib.sha256(b"".join(encoded(chance(seed).journal) for seed in range(6)
 """
 
 
+@pytest.mark.nightly("whole histories in processes of their own")
 def test_one_seed_gives_one_journal_under_any_hash_seed() -> None:
     """Mutant: something iterates over a set of names."""
     root = Path(__file__).parents[2]

@@ -56,7 +56,7 @@ def test_a_node_that_a_sweep_passes_over_needs_nothing(seed: int) -> None:
     chance = random.Random(seed)
     drive = world()
     resting = judged(drive)
-    for _ in range(150):
+    for _ in range(examples(150, quick=40)):
         play(drive, drawn(chance))
         resting += judged(drive)
     assert resting, "somebody rests at first"

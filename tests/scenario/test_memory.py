@@ -136,6 +136,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agendas, "TIDY_AT_LEAST", 16)
 
 
+@pytest.mark.nightly("years of simulated life")
 def test_years_of_life_make_the_memory_no_larger(small_limits: None) -> None:
     """A named limit for each thing kept; only ids that were used stay, for they are never used again.
 

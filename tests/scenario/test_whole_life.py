@@ -258,6 +258,7 @@ def test_a_sound_node_comes_to_service_and_back_after_a_fan_swap_without_a_word(
     assert life.judged_by_hands() == set()
 
 
+@pytest.mark.nightly("a whole life, minute by minute")
 def test_a_node_with_a_fault_goes_through_triage_to_its_vendor_with_its_case(machine: Node, tmp_path: Path) -> None:
     """A GPU leaves the bus while the node serves. Mutants: the gate passes without it; triage waits for a word."""
     cable(machine)
@@ -283,6 +284,7 @@ def test_a_node_with_a_fault_goes_through_triage_to_its_vendor_with_its_case(mac
     assert life.judged_by_hands() == set()
 
 
+@pytest.mark.nightly("a whole life, minute by minute")
 def test_a_narrow_slot_stops_at_seatrial_and_goes_on_once_the_card_is_seated(machine: Node, tmp_path: Path) -> None:
     """Mutants: the agent's word of a link is not compared; a card that was seated anew is not seen."""
     cable(machine, mlx5_2="8")

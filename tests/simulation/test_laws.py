@@ -58,6 +58,7 @@ def test_a_network_changes_nothing_of_the_world_that_it_is_added_to() -> None:
     assert {draw_wired(seed).shape.resets for seed in range(20)} == {True, False}
 
 
+@pytest.mark.nightly("a network over many days")
 def test_a_simulated_network_is_looked_at_and_misled() -> None:
     """Discoveries that conclude nothing come up beside those that do, and so does each way of repairing."""
     verdicts: Counter[str] = Counter()
@@ -87,6 +88,7 @@ def test_ports_are_reset_in_simulated_networks_and_tools_leave_it_open_whether_t
     assert ends == {True, False}, "at a switch, and at a node's own end by its agent"
 
 
+@pytest.mark.nightly("counts over many worlds")
 def test_small_worlds_are_really_hostile(judged: Judged) -> None:
     """A world in which nothing happens proves nothing."""
     verdicts = [judged(seed) for seed in range(8)]
@@ -118,6 +120,7 @@ def test_dropping_one_item_changes_no_other() -> None:
     assert small.shape.roles == whole.shape.roles[:4]
 
 
+@pytest.mark.nightly("whole worlds in processes of their own")
 def test_one_seed_gives_one_journal_under_any_hash_seed() -> None:
     """No rule iterates over a set: strings that hash differently change nothing."""
     digests = [_digest(hash_seed) for hash_seed in ("1", "4711")]

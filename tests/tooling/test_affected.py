@@ -7,6 +7,7 @@ import pytest
 from scripts.affected import HOUSE, affected, main
 
 ALL = sorted(str(path.relative_to(HOUSE)) for path in (HOUSE / "tests").rglob("test_*.py"))
+pytestmark = pytest.mark.xdist_group("affected")  # who imports what is read once, by one worker
 DRIVER = "src/hostler/drivers/netbox/client.py"
 
 

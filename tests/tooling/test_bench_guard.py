@@ -31,6 +31,7 @@ def git(folder: Path, *words: str) -> str:
     return ran.stdout.strip()
 
 
+@pytest.mark.nightly("measures in turns")
 def test_a_planted_slow_down_fails_and_its_end_passes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def modules(folder: Path, text: str) -> list[str]:
 
 
 @needs_typescript
+@pytest.mark.nightly("checks all types of the console again")
 def test_a_wrong_type_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Mutants: without --strict the parameter of any type passes; without checkJs all of it does.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from vulture import Vulture
 
+pytestmark = pytest.mark.xdist_group("dead_surface")  # the house is read once, by one worker
 READ = tuple(Path(__file__).parents[2] / name for name in ("src", "bench", "packages", "scripts"))
 KINDS = ("function", "class", "method", "property")
 ROUTES = ("@get", "@post", "@put", "@patch", "@delete", "@head", "@route")

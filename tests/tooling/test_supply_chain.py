@@ -85,6 +85,7 @@ OPTIONAL = {
 """Modules of extras: which extra, and the one file that imports it and does without where it is not installed."""
 
 
+@pytest.mark.nightly("reads all imports")
 def test_our_code_imports_what_it_declares_and_nothing_else() -> None:
     """Mutant: import a package that only some dependency brings along today."""
     declared, owners = names(PROJECT["project"]["dependencies"]), importlib.metadata.packages_distributions()
@@ -126,6 +127,7 @@ print(len(app.openapi_schema.to_schema()["paths"]))
 """
 
 
+@pytest.mark.nightly("imports the house in a process of its own")
 def test_all_of_it_is_there_without_the_tools_of_tests() -> None:
     """Mutant: a module of ours, or the API's description, that needs what only tests install."""
     runtime = set(pinned(RUNTIME))

@@ -167,6 +167,7 @@ PIECES = (
 
 @settings(max_examples=examples(15, quick=3), deadline=None)
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5), min_size=700, max_size=900), st.integers(600, 695))
+@pytest.mark.nightly("two ways over one flood")
 def test_the_short_way_of_a_flood_counts_as_the_long_way_does(lines: list[list[bytes]], told: int) -> None:
     """More different lines than there is room for. Mutants: `plain` undoes no stamp, cuts nothing, takes escapes;
     a flood that is told as sent is counted anew.

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
@@ -46,6 +46,7 @@ from hostler.journal.codec import (
 from hostler.ports import CorruptJournalError
 from tests.contract.journal_samples import EVENTS, boot, every_event, of_events, sample
 from tests.contract.test_journal_golden import GOLDEN, rows_of
+from tests.drawing import examples
 
 TEXT = st.text(max_size=20)
 MOMENTS = st.datetimes(
@@ -105,6 +106,7 @@ def records(event: type[Struct]) -> st.SearchStrategy[Record]:
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
 def test_every_event_comes_back_as_it_was(event: type[Struct]) -> None:
+    @settings(max_examples=examples(200, 6))
     @given(records(event))
     def comes_back(record: Record) -> None:
         row = seal(record, GENESIS)

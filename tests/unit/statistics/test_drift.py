@@ -19,6 +19,7 @@ def fleet(fault: Degradation, seed: int = 1, **more: object) -> Cohort:
     return Cohort(drawn.daily, drawn.stacks)
 
 
+@pytest.mark.nightly("a fleet of series")
 def test_a_step_of_two_percent_is_found_within_a_week_on_nearly_all() -> None:
     """Mutant: a slack of 4 standard deviations finds none; `make bench-trends` has the figures with intervals."""
     found = total = 0

@@ -206,6 +206,7 @@ def test_what_nodes_share_blames_none_of_them(
     assert blamed(found) == set(), found
 
 
+@pytest.mark.nightly("512 nodes")
 def test_512_nodes_cost_far_fewer_tests_in_groups_than_by_two() -> None:
     """4 bad under 16 leaves, 1 % of tests fail wrongly and 10 % pass wrongly; each meets across too."""
     caught, innocent, cost = 0, 0, list[int]()
