@@ -17,4 +17,8 @@ def examples(full: int, quick: int) -> int:
 def first_in_gate(values: Iterable[Any], count: int = 1) -> list[Any]:
     """Parameters of which the gate takes the first `count`, and the nightly all."""
     rest = pytest.mark.nightly("more cases of what the gate tries")
-    return [one if at < count else pytest.param(one, marks=rest) for at, one in enumerate(values)]
+    return [one if at < count else _marked(one, rest) for at, one in enumerate(values)]
+
+
+def _marked(one: Any, mark: pytest.MarkDecorator) -> Any:
+    return pytest.param(*one, marks=mark) if isinstance(one, tuple) else pytest.param(one, marks=mark)

@@ -114,6 +114,26 @@ def test_a_shrunken_look_and_a_partial_one_conclude_nothing() -> None:
         assert seen.why
 
 
+def test_a_look_that_lost_most_cables_of_a_small_network_concludes_nothing() -> None:
+    """Two dark devices explain it, as an island would. Mutants: their cables do not count; one dark leaf is lost."""
+    fabric = a_fabric()
+    leaves = {"leaf-001-1", "leaf-001-2"}
+    hosts = {far.device for port, far in fabric.links.items() if port.device in leaves and far.device in fabric.hosts()}
+    cables = tuple(one for one in fabric.design.cables if {one.a.device, one.z.device} <= leaves | hosts)
+    devices = {name: one for name, one in fabric.design.devices.items() if name in leaves | hosts}
+    small = replace(fabric.design, cables=cables, devices=devices)
+    others = fabric.design.devices.keys() - devices.keys()
+    fabric.silent = {*others, "leaf-001-1"}
+    (dark,) = validate(small, fabric.discovery()).findings
+    assert (dark.kind, dark.devices) == (Kind.dark_device, ("leaf-001-1",))
+    fabric.silent.add(min(hosts))
+    seen = validate(small, fabric.discovery())
+    assert (seen.verdict, seen.findings) == (FabricVerdict.shrunken, ())
+    assert f"of {len(cables)} cables have no link" in seen.why
+    off = frozenset({min(hosts)})
+    assert validate(small, replace(fabric.discovery(), off=off)).verdict is FabricVerdict.differs
+
+
 def test_hosts_without_power_say_nothing_against_a_look() -> None:
     """Of a new site half is not switched on yet. Mutants: they count as lost; whatever else is dark counts no more."""
     fabric = a_fabric()

@@ -8,10 +8,13 @@ from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import FabricFinding, Kind
 from hostler.core.fabric.links import designed_links
 from hostler.core.fabric.matching import match
-from hostler.core.state.fabrics import DesignedLink, FabricVerdict
+from hostler.core.state.fabrics import DesignedLink, FabricVerdict, LinkCondition
 
 LEAST_SHARE = 0.8
 """Share of the design that answers at least: with less, the look has failed and not the fabric."""
+
+HALF = 0.5
+"""More than this share of all cables without a link is an island's view, however few dark devices explain it."""
 
 FEW = 2
 """So many dark devices are believed in a fabric of any size: of six switches one is more than a fifth already."""
@@ -50,12 +53,13 @@ def compare(design: Design, discovery: Discovery) -> Compared:
     if why := _knows_no_more(design, bound):
         return Compared(Validation(FabricVerdict.partial, count, links, why=why))
     findings = match(design, bound)
-    if why := _shrunken(design, findings, discovery.off):
+    conditions = designed_links(design, bound)
+    if why := _shrunken(design, findings, discovery.off) or _lost(design, conditions, discovery.off):
         return Compared(Validation(FabricVerdict.shrunken, count, links, why=why))
     verdict = FabricVerdict.differs if findings else FabricVerdict.as_designed
     renamed = tuple(sorted(bound.renamed.items()))
     seen = Validation(verdict, count, links, findings, renamed=renamed, ambiguous=bound.ambiguous)
-    return Compared(seen, designed_links(design, bound))
+    return Compared(seen, conditions)
 
 
 def _knows_no_more(design: Design, bound: Bound) -> str:
@@ -89,3 +93,14 @@ def _shrunken(design: Design, findings: tuple[FabricFinding, ...], off: frozense
     if missing > FEW and missing > (1 - LEAST_SHARE) * len(design.cables):
         return f"{missing} of {len(design.cables)} cables have no link: the discovery saw part of the fabric"
     return ""
+
+
+def _lost(design: Design, links: tuple[DesignedLink, ...], off: frozenset[str]) -> str:
+    """Why it is not believed that most cables lost their link, dark devices' too; "" where it is."""
+    awaited = [
+        one for cable, one in zip(design.cables, links, strict=True) if not off & {cable.a.device, cable.z.device}
+    ]
+    lost = sum(one.condition is LinkCondition.missing for one in awaited)
+    if lost <= FEW or lost <= HALF * len(awaited):
+        return ""
+    return f"{lost} of {len(awaited)} cables have no link: the discovery saw another fabric, or part of it"
