@@ -99,7 +99,7 @@ class BootProcess:
                 why = f"could not be followed: {error}"
             failed = 0 if time.monotonic() - began > STEADY_S else failed + 1
             pause_s = growing_s(FIRST_S, max(0, failed - 1), MOST_S)
-            self.presence.restarts += 1
+            self.presence.ended(why, self._now())
             self._told(why)
             log.error("boot_listeners_down", reason=why, again_s=pause_s)
             await asyncio.sleep(pause_s)

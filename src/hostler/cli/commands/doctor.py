@@ -1,9 +1,10 @@
-"""`hostler doctor`: what stands in the way of acting in a cluster or pool; the word that lets two remediators be."""
+"""`hostler doctor`: what stands in the way of acting in a cluster or pool, and of boots; words for two remediators."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from hostler.cli.boot_listeners import boot_findings
 from hostler.cli.command_errors import unusable
 from hostler.cli.commands.run import CLUSTERS, Clusters
 from hostler.cli.exit_codes import ExitCode
@@ -19,7 +20,9 @@ from hostler.core.state.verbs.remediators import AcceptRemediator, WithdrawRemed
 if TYPE_CHECKING:
     pass
 
-app = App(name="doctor", help="Check whether Hostler may act in a cluster, and which other remediators act there.")
+app = App(
+    name="doctor", help="Check whether Hostler may act in a cluster, who else acts there, and whether boots are served."
+)
 
 Cluster = Annotated[str, Parameter(help="The cluster's name.")]
 PoolName = Annotated[str, Parameter(help="The pool's name.")]
@@ -29,7 +32,8 @@ PoolName = Annotated[str, Parameter(help="The pool's name.")]
 def examine(*, clusters: Clusters = CLUSTERS, show: ShowList = SHOW_LIST, connect: Connect = CONNECT) -> int:
     """Examine clusters, given as to `serve`: other remediators, missing rights, names of nodes, versions.
 
-    Exit status 7 where something has to be done. The cell, if one is reached, says which nodes are ours.
+    Each controller that is reached and serves boots says whether its boot listeners' process is up, without a cluster
+    too. Exit status 7 where something has to be done. The cell, if one is reached, says which nodes are ours.
     """
     import asyncio
 
@@ -38,14 +42,19 @@ def examine(*, clusters: Clusters = CLUSTERS, show: ShowList = SHOW_LIST, connec
     from hostler.app.cluster_examiner import examine as look
     from hostler.core.state.input_problems import InvalidInputError
 
+    controllers = _controllers(connect)
     if not clusters.cluster and not clusters.slurm:
-        raise unusable("no cluster is named", "give --cluster NAME=KUBECONFIG or --slurm NAME, as to `hostler serve`")
-    names, accepted = _cell(connect)
+        instead = "give --cluster NAME=KUBECONFIG or --slurm NAME, as to `hostler serve`"
+        if not controllers:
+            raise unusable("no cluster is named", instead)
+        say(f"hostler: no cluster is named, so none was examined: {instead}")
+    names, accepted = _cell(connect) if clusters.cluster or clusters.slurm else ({}, {})
     try:
         found = asyncio.run(look(clusters.cluster, clusters.slurm, names))
     except InvalidInputError as error:
         raise unusable(str(error)) from error
-    rows: list[dict[str, Any]] = [_judged(to_builtins(one), accepted) for one in found]
+    rows = [_judged(to_builtins(one), accepted) for one in found]
+    rows += [row for health in controllers for row in boot_findings(health)]
     show.emit(rows, FINDINGS)
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
 
@@ -100,6 +109,24 @@ def _offer(kind: type[Verb]) -> None:
 
 _offer(AcceptRemediator)
 _offer(WithdrawRemediator)
+
+
+def _controllers(connect: Connect) -> list[dict[str, Any]]:
+    """What each controller that is named and reached says of its health: each serves boots by itself."""
+    from hostler.client.api import Client
+
+    try:
+        addresses = connect.client().addresses
+    except HostlerError:
+        return []  # no cell is named, which is said where one is needed
+    found: list[dict[str, Any]] = []
+    for address in addresses:
+        try:
+            with Client([address], "") as client:
+                found.append(client.get(routes.HEALTH))
+        except HostlerError as error:
+            say(f"hostler: a controller was not asked for its boot listeners: {error}")
+    return found
 
 
 def _cell(connect: Connect) -> tuple[dict[str, dict[str, dict[str, str]]], dict[tuple[str, str], str]]:

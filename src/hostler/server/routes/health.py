@@ -9,6 +9,7 @@ from msgspec import Struct
 from hostler.ports import JournalError, RouteCounts
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE_CELL
+from hostler.server.boot_presence import BootEnds
 from hostler.server.dependencies import TheAppState
 from hostler.server.metrics import exposition
 from hostler.server.node_metrics import node_exposition
@@ -23,7 +24,8 @@ class Alive(Struct, frozen=True):
     where that one is reached. `behind` records are known to be missing here, `behind_s` seconds ago none was.
     `controllers`: who has announced itself, and whether it still does. `disk`: why no observations are taken, or
     nothing is decided, for want of room on the journal's disk; "" where there is enough. `boot`: "up", or since when
-    and why the boot listeners' process is down, which keeps no request out; "" where none listens.
+    and why the boot listeners' process is down, which keeps no request out; "" where none listens. `boot_ends`: how
+    often that process was started again, and why it last ended; None where none listens.
     """
 
     ok: bool
@@ -40,6 +42,7 @@ class Alive(Struct, frozen=True):
     controllers: dict[str, bool]
     disk: str = ""
     boot: str = ""
+    boot_ends: BootEnds | None = None
 
 
 def _alive(app_state: AppState) -> Alive:
@@ -51,6 +54,7 @@ def _alive(app_state: AppState) -> Alive:
         behind_s=round(health.behind_s, 3),
         controllers={peer.name: peer.alive for peer in health.peers},
         boot=boot.told() if boot is not None else "",
+        boot_ends=boot.ends(app_state.now()) if boot is not None else None,
     )
 
 
