@@ -13,8 +13,10 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
+from hostler.server.boot_presence import BootPresence
 from hostler.server.tokens import Grant, Role
 from scripts import dashboard
 from tests.contract.api_world import DOCUMENTS, XID79, House, house
@@ -58,6 +60,7 @@ async def test_a_real_prometheus_has_every_metric_that_is_asked_for(tmp_path: Pa
     async with house(tmp_path) as world:
         await world.adopt(2)
         await _something_happens(world)
+        world.app_state.outside = replace(world.app_state.outside, boot=BootPresence)
         async with _scraping(world, tmp_path) as prometheus:
             names = set(await prometheus("label/__name__/values"))
             for question in questions():
