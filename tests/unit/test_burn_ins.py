@@ -104,16 +104,26 @@ def operation(name: str, hours: float, attempt: int = 1, profile: str = "burn_in
     return Operation(name, RunChecks(profile), "a", "p", 0, ago(hours), ago(hours - 48), attempt=attempt)
 
 
+CELL = e.OperationSettled("a", "o0", "")
+
+
 def record(seq: int, event: e.Event) -> e.Record:
     return e.Record(seq, NOW, 1, "clock", event)
 
 
 def test_an_operation_that_was_asked_three_times_began_with_the_first() -> None:
     """A mutant that takes the present attempt forgets the hours before a takeover or a lost answer."""
-    started = [record(at, e.OperationStarted(operation("o1", 30 - at, at))) for at in (1, 2, 3)]
-    others = [record(9, e.OperationStarted(operation("o0", 90))), record(10, e.OperationSettled("a", "o1", ""))]
-    assert first_start([*started, *others], "o1") == ago(29)
+    started = [record(at, e.OperationStarted(operation("o1", 30 - at, at))) for at in (3, 2, 1)]
+    others = [record(10, e.OperationSettled("a", "o1", "")), record(9, e.OperationStarted(operation("o0", 90)))]
+    assert first_start([*others, *started], "o1") == ago(29)
     assert first_start(others, "o1") is None
+
+
+def test_nothing_is_read_beyond_the_first_attempt() -> None:
+    """Mutant: each question reads all operations that the node ever had."""
+    told = iter([record(at, e.OperationStarted(operation("o1", 30 - at, at))) for at in (2, 1)] + [record(0, CELL)])
+    assert first_start(told, "o1") == ago(29)
+    assert [one.seq for one in told] == [0]
 
 
 def test_the_operation_that_ended_is_a_burn_in() -> None:
@@ -125,7 +135,8 @@ def test_the_operation_that_ended_is_a_burn_in() -> None:
         e.OperationFinished("a", "o2", "run_checks", "done"),
         e.OperationStarted(operation("o3", 1)),
     ]
-    assert operation_that_ended(record(at, event) for at, event in enumerate(told, 1)) == "o1"
+    newest_first = [record(at, event) for at, event in enumerate(told, 1)][::-1]
+    assert operation_that_ended(newest_first) == "o1"
     assert operation_that_ended([record(1, told[1])]) == ""
 
 

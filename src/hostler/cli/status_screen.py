@@ -147,6 +147,9 @@ def incident_lines(found: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield from (f"  {node}  since {since}" for node, since in found["members"].items())
     yield ""
+    if found.get("cursor"):
+        shown = f"the latest {len(found['history'])} records"
+        yield f"  {shown}; earlier ones: GET /v1/incidents/ID?before={found['cursor']}"
     yield from (f"  {line['at']}  {line['text']}" for line in reversed(found["history"]))
 
 

@@ -192,8 +192,13 @@ def incident_row(incident: Incident) -> IncidentRow:
 
 
 class IncidentView(Struct, frozen=True):
-    """One incident: its row (None once it is closed), who shows it since when, and what is recorded about it."""
+    """One incident: its row (None once it is closed), who shows it since when, and what is recorded about it.
+
+    `cursor` goes on with the history (`before`), "" where it is whole; `archived` says where what came before is.
+    """
 
     incident: IncidentRow | None
     members: dict[str, datetime]
     history: tuple[HistoryRow, ...]
+    cursor: str = ""
+    archived: str = ""

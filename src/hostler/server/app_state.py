@@ -130,10 +130,6 @@ class AppState:
         wanted = RecordWindow(subject=subject, names=record_names(*events))
         return await asyncio.to_thread(lambda: list(each_record(self.cell.journal, wanted)))
 
-    async def history(self, subject: str) -> list[Record]:
-        """The latest 200 records about one subject, newest first. Raises JournalError."""
-        return await asyncio.to_thread(self.cell.journal.history, subject)
-
     def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:
         """The value as the caller is shown it (`token_scope.shown`)."""
         return shown(who, self.cell.view, value, also)

@@ -5,14 +5,17 @@ from datetime import datetime, timedelta
 
 from hostler.core.report import burn_ins
 from hostler.core.report.burn_ins import BurnInStanding, EndedBurnIn, EndedCheck
+from hostler.core.state.events import OperationFinished, OperationStarted
 from hostler.core.state.model import Node
+from hostler.journal.named_records import each_record, record_names
 from hostler.ports import RecordWindow
 from hostler.server.cell_view import CellView, JournalView
 
 COHORT_DAYS, COHORT_S, SLICE = 90, 60.0, 2_000
 """Days of burn-ins that make a cohort; seconds for which a cohort is not looked up again; nodes looked at in one go."""
-RECORDS_MOST = 200
-"""Records of a node's operations that are read for one burn-in."""
+STARTS, RUNS = record_names(OperationStarted), record_names(OperationStarted, OperationFinished)
+LOOKED = 50
+"""Records of a node's operations that are asked for at first: most burn-ins are among them."""
 WRITTEN_S = 2.0
 """A verdict and the end of its operation are written within this time."""
 KEPT_MOST, SKUS_MOST = 5_000, 256
@@ -33,9 +36,8 @@ class BurnInTimes:
             return None
         since = operation.started
         if operation.attempt > 1:
-            wanted = RecordWindow(subject=node.id, name="operation_started")
-            records = await asyncio.to_thread(self._cell.journal.window, wanted, RECORDS_MOST)
-            since = burn_ins.first_start(records, operation.id) or since
+            wanted = RecordWindow(subject=node.id, names=STARTS)
+            since = await asyncio.to_thread(_first_start, self._cell.journal, wanted, operation.id) or since
         return burn_ins.standing(node, since, now, await self._cohort(node.sku, now))
 
     async def _cohort(self, sku: str, now: datetime) -> tuple[EndedBurnIn, ...]:
@@ -73,8 +75,11 @@ class BurnInTimes:
 def took_s(journal: JournalView, node: str, ended: datetime) -> float | None:
     """Seconds from the first start of the burn-in whose verdict came then; None where the journal has it no more."""
     beyond = journal.first_since(ended + timedelta(seconds=WRITTEN_S))
-    until = RecordWindow(before=beyond or None, subject=node, name="operation_")
-    records = journal.window(until, RECORDS_MOST)[::-1]
-    operation = burn_ins.operation_that_ended(records)
-    begun = burn_ins.first_start(records, operation) if operation else None
+    until = RecordWindow(before=beyond or None, subject=node, names=RUNS)
+    operation = burn_ins.operation_that_ended(each_record(journal, until, LOOKED))
+    begun = _first_start(journal, until, operation) if operation else None
     return (ended - begun).total_seconds() if begun is not None else None
+
+
+def _first_start(journal: JournalView, wanted: RecordWindow, operation: str) -> datetime | None:
+    return burn_ins.first_start(each_record(journal, wanted, LOOKED), operation)

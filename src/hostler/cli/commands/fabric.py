@@ -34,6 +34,9 @@ from hostler.core.state.verbs.fabrics import (
     WalkFindings,
 )
 
+HISTORY_SHOWN = 100
+Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
+
 app = App(name="fabric", help="Networks, their designs, and how they lie against them.")
 
 _FILES = Group("Designs as files (no server)", sort_key=20)
@@ -82,9 +85,9 @@ def faults(fabric: FabricName, *, show: ShowList = SHOW_LIST, connect: Connect =
 
 
 @app.command
-def history(fabric: FabricName, *, show: Show = SHOW, connect: Connect = CONNECT) -> int:
-    """Show the last 100 records about a network, newest first: design, validations, findings, subnet managers."""
-    return show_list(connect, HISTORY, show, path=FABRICS.one(fabric, "/history"))
+def history(fabric: FabricName, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """Show the latest records about a network, newest first: design, validations, findings, subnet managers."""
+    return show_list(connect, HISTORY, show, path=FABRICS.one(fabric, "/history"), limit=limit)
 
 
 @app.command

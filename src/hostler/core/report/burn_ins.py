@@ -82,25 +82,34 @@ def latest(found: Iterable[EndedCheck]) -> list[EndedCheck]:
 
 
 def first_start(records: Iterable[e.Record], operation: str) -> datetime | None:
-    """First start of an operation among records; None where none of them is of it."""
-    starts = [
-        record.event.operation.started
-        for record in records
-        if isinstance(record.event, e.OperationStarted) and record.event.operation.id == operation
-    ]
-    return min(starts, default=None)
+    """First start of an operation among records, newest first; None where none of them is of it.
+
+    Its first attempt ends the reading.
+    """
+    first: datetime | None = None
+    for record in records:
+        if isinstance(record.event, e.OperationStarted) and record.event.operation.id == operation:
+            started = record.event.operation.started
+            first = started if first is None else min(first, started)
+            if record.event.operation.attempt <= 1:
+                break
+    return first
 
 
 def operation_that_ended(records: Iterable[e.Record]) -> str:
-    """Id of the burn-in whose end is the latest of the records, oldest first; "" where they hold none."""
-    begun: set[str] = set()
-    found = ""
+    """Id of the burn-in whose end is the latest of the records, newest first; "" where they hold none.
+
+    A node has one operation at a time: the first burn-in to be met whose end was met before is the one.
+    """
+    ended: set[str] = set()
     for record in records:
-        if isinstance(record.event, e.OperationStarted) and _is_burn_in(record.event.operation):
-            begun.add(record.event.operation.id)
-        elif isinstance(record.event, e.OperationFinished) and record.event.operation in begun:
-            found = record.event.operation
-    return found
+        if isinstance(record.event, e.OperationFinished):
+            ended.add(record.event.operation)
+        elif isinstance(record.event, e.OperationStarted):
+            begun = record.event.operation
+            if begun.id in ended and _is_burn_in(begun):
+                return begun.id
+    return ""
 
 
 def _is_burn_in(operation: Operation) -> bool:

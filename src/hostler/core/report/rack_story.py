@@ -11,6 +11,9 @@ from hostler.core.state.events import Record
 from hostler.core.state.rack_runs import Rack, RackRun, RackStep
 from hostler.core.tables.rack_recipe import RACK_STEPS
 
+STEP_EVENTS = (e.RackRunBegan, e.RackStepDone)
+"""Events that tell of steps: who reads all of these of a rack needs no others."""
+
 
 class StepState(StrEnum):
     """Standing of a step: its bring-up has passed it, is at it, has ended at it, or has not come to it."""

@@ -1,5 +1,5 @@
 // One designed cable: how it was found, what both its ends read, what fails there, and what its parts have been through.
-import { Page } from "./pages.js";
+import { Page, Reach } from "./pages.js";
 import { nodePath } from "./router.js";
 import { html } from "./ui.js";
 import { moment, plain, since } from "./words.js";
@@ -40,6 +40,7 @@ export function LinkFacts({ page, back, cli, now }) {
     <h2>History of the link, its cable and its modules</h2>
     ${page.history.length === 0 && html`<p class="quiet">Nothing is recorded of them.</p>`}
     <ol class="timeline">${page.history.map((/** @type {Row} */ row) => html`<li key=${row.seq}><time>${moment(row.at)}</time><div><p>${row.text}</p></div></li>`)}</ol>
+    <${Reach} answer=${page} />
   <//>`;
 }
 

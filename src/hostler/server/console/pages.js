@@ -6,7 +6,7 @@ import { nodePath, route, setQuery } from "./router.js";
 import { status } from "./state.js";
 import { Table } from "./table.js";
 import { html, useState } from "./ui.js";
-import { PHASES, SEVERITIES, plain, since } from "./words.js";
+import { PHASES, SEVERITIES, moment, plain, since } from "./words.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -22,6 +22,14 @@ export function now() {
 /** @param {{ title: string, about: string, children: unknown }} props */
 export function Page({ title, about, children }) {
   return html`<main class="page"><h1>${title}</h1>${about && html`<p class="quiet">${about}</p>`}${children}</main>`;
+}
+
+// How far back a history reaches, where that is not to its beginning.
+/** @param {{ answer: Row }} props */
+export function Reach({ answer }) {
+  if (!answer.cursor && !answer.archived) return null;
+  const text = answer.cursor ? `It reaches back to ${moment(answer.history.at(-1).at)}; earlier records are on the API's next page (before=${answer.cursor}).` : `It reaches back as far as the journal: ${answer.archived}.`;
+  return html`<p class="quiet">${text}</p>`;
 }
 
 const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "selector", "q"];

@@ -1,6 +1,6 @@
 // Parts by serial number: those that are found, and of one the nodes it has been in and the returns that name it.
 import { useAnswer, useList } from "./lists.js";
-import { Filters, NodeLink, Page, now, quoted, selected } from "./pages.js";
+import { Filters, NodeLink, Page, Reach, now, quoted, selected } from "./pages.js";
 import { route } from "./router.js";
 import { whole } from "./state.js";
 import { Table } from "./table.js";
@@ -116,7 +116,7 @@ function Story({ serial, alone = false }) {
     <${Standing} answer=${answer} />
     <h2>Nodes over time</h2><${Table} name="places" fixed columns=${PLACES} found=${rows("places")} id=${(/** @type {Row} */ row) => `${row.node} ${row.since} ${row.until}`} cli=${cli} sorting=${false} />
     ${whole.value && html`<h2>Returns to vendors</h2><${Table} name="cases" fixed columns=${CASES} found=${rows("cases")} id=${(/** @type {Row} */ row) => row.id} cli=${cli} sorting=${false} />`}
-    <h2>History</h2><${Table} name="history" fixed columns=${HISTORY} found=${{ ...rows("history"), cut: Boolean(answer.cursor) }} id=${(/** @type {Row} */ row) => String(row.seq)} cli=${cli} sorting=${false} />`;
+    <h2>History</h2><${Table} name="history" fixed columns=${HISTORY} found=${rows("history")} id=${(/** @type {Row} */ row) => String(row.seq)} cli=${cli} sorting=${false} /><${Reach} answer=${answer} />`;
 }
 
 /** @param {{ answer: Row }} props */

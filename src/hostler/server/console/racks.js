@@ -1,7 +1,7 @@
 // Racks brought up as one: those that are known, and of one its steps, what blocks it, its parts and its certificate.
 import { ActButton } from "./acts.js";
 import { useAnswer, useList } from "./lists.js";
-import { NodeLink, Page, now, quoted } from "./pages.js";
+import { NodeLink, Page, Reach, now, quoted } from "./pages.js";
 import { route, setQuery } from "./router.js";
 import { Table } from "./table.js";
 import { html } from "./ui.js";
@@ -67,7 +67,7 @@ function OneRack({ name }) {
     <h2>Assets</h2><${Table} name="assets" columns=${ASSETS} found=${assets} id=${(/** @type {Row} */ row) => row.id} cli=${`hostler asset list --rack ${quoted(name)}`} sorting=${false} />
     <h2>Compute trays</h2><${Table} name="trays" columns=${TRAYS} found=${nodes} id=${(/** @type {Row} */ row) => row.id} cli=${`hostler node list -l ${quoted(`rack=${name}`)}`} sorting=${false} />
     ${answer.certificate && html`<h2>Certificate</h2><${Certificate} paper=${answer.certificate} /><${Table} name="evidence" columns=${EVIDENCE} found=${rows(answer.certificate.evidence)} id=${(/** @type {Row} */ row) => row.name} cli=${cli} sorting=${false} />`}
-    <h2>History</h2><${Table} name="history" columns=${HISTORY} found=${rows(answer.history)} id=${(/** @type {Row} */ row) => String(row.seq)} cli=${cli} sorting=${false} /><//>`;
+    <h2>History</h2><${Table} name="history" columns=${HISTORY} found=${rows(answer.history)} id=${(/** @type {Row} */ row) => String(row.seq)} cli=${cli} sorting=${false} /><${Reach} answer=${answer} /><//>`;
 }
 
 /** @param {{ name: string, seen: Row }} props */

@@ -7,18 +7,20 @@ from datetime import datetime
 from litestar import Router, get
 from litestar.params import FromPath
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.fabric.drawing import Drawing, drawing
 from hostler.core.fabric.matrix import CONDITIONS, GRADES, MatrixBlock, blocks
 from hostler.core.planning.cabling import fabrics_of
 from hostler.core.policy.link_cases import links_of as cases_of
-from hostler.core.state.events import Record, fabric_subject
+from hostler.core.state.events import fabric_subject
 from hostler.core.state.fabrics import DesignedLink, Fabric, FabricLinks
-from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.api_resources import HistoryRow
 from hostler.server.app_state import AppState
 from hostler.server.auth import SEE, SEE_CELL
 from hostler.server.dependencies import TheAppState, Who
-from hostler.server.paging import Name, Page
+from hostler.server.node_histories import Before
+from hostler.server.paging import Limit, Name, Page
 from hostler.server.problems import unknown
 from hostler.server.routes.fabrics import (
     FabricFindingRow,
@@ -33,9 +35,8 @@ from hostler.server.routes.fabrics import (
     port_row,
     within_reach,
 )
-
-HISTORY_MOST = 100
-"""Records of a network, or of a link and its parts, that are shown; the journal holds all."""
+from hostler.server.subject_histories import subject_history
+from hostler.server.tokens import Identity
 
 
 class FabricMatrix(Struct, frozen=True):
@@ -65,7 +66,8 @@ class LinkPage(Struct, frozen=True):
     """A designed cable whole: how it was found, the readings of its ends, its fault, its findings, its history.
 
     The history is of the link, of its cable and of its modules, wherever those were before. Who does not see the whole
-    cell is shown the cable and the reading of the own end.
+    cell is shown the cable and the reading of the own end. `cursor` goes on with the history (`before`), "" where it is
+    whole; `archived` says where what came before is.
     """
 
     link: LinkRow
@@ -74,6 +76,8 @@ class LinkPage(Struct, frozen=True):
     fault: LinkFaultRow | None
     findings: tuple[FabricFindingRow, ...]
     history: tuple[HistoryRow, ...]
+    cursor: str = ""
+    archived: str = ""
 
 
 @get("/fabrics/{name:str}/matrix", guards=SEE_CELL)
@@ -103,16 +107,20 @@ async def get_fabric_finding(app_state: TheAppState, name: FromPath[str], key: N
 
 
 @get("/fabrics/{name:str}/link", guards=SEE_CELL)
-async def get_fabric_link(app_state: TheAppState, name: FromPath[str], port: Name) -> LinkPage:
+async def get_fabric_link(  # noqa: PLR0913 - one argument per parameter of the URL
+    app_state: TheAppState, who: Who, name: FromPath[str], port: Name, before: Before = None, limit: Limit = 100
+) -> LinkPage:
     """The designed cable at a port ("leaf-001-1:9") whole, with its readings, fault and history."""
     fabric = fabric_named(app_state, name)
     device = port.rpartition(":")[0]
     page = _page(app_state, fabric, _link_at(app_state, fabric, device, port))
-    return await _with_history(app_state, page)
+    return await _with_history(app_state, who, page, before, limit)
 
 
 @get("/nodes/{node_id:str}/link", guards=SEE)
-async def get_node_link(app_state: TheAppState, who: Who, node_id: FromPath[str], port: Name) -> LinkPage:
+async def get_node_link(  # noqa: PLR0913 - one argument per parameter of the URL
+    app_state: TheAppState, who: Who, node_id: FromPath[str], port: Name, before: Before = None, limit: Limit = 100
+) -> LinkPage:
     """The designed cable at a node's port ("mlx5_0") whole."""
     node = app_state.node(who, node_id)
     for fabric, device in fabrics_of(app_state.fleet, node):
@@ -121,7 +129,7 @@ async def get_node_link(app_state: TheAppState, who: Who, node_id: FromPath[str]
         if live is not None and any(link.a == here for link in live.links.of(device)):
             page = _page(app_state, fabric, _link_at(app_state, fabric, device, here))
             if who.whole:
-                return await _with_history(app_state, page)
+                return await _with_history(app_state, who, page, before, limit)
             return LinkPage(within_reach(app_state, who, page.link), page.a, None, None, (), ())
     raise unknown("link", port)
 
@@ -153,7 +161,7 @@ def _page(app_state: AppState, fabric: Fabric, link: DesignedLink) -> LinkPage:
     )
 
 
-async def _with_history(app_state: AppState, page: LinkPage) -> LinkPage:
+async def _with_history(app_state: AppState, who: Identity, page: LinkPage, before: int | None, limit: int) -> LinkPage:
     a, z = page.link.a, page.link.z
     subjects = {f"link:{a}|{z}", f"link:{z}|{a}"}
     for end in (page.a, page.z):
@@ -161,22 +169,18 @@ async def _with_history(app_state: AppState, page: LinkPage) -> LinkPage:
         subjects |= {f"module:{end.module}"} if end is not None and end.module else set()
     if page.fault is not None:
         subjects |= set(page.fault.parts)
-    records = await asyncio.to_thread(_records, app_state, subjects)
-    return LinkPage(page.link, page.a, page.z, page.fault, page.findings, tuple(map(history_row, records)))
-
-
-def _records(app_state: AppState, subjects: set[str]) -> list[Record]:
-    journal = app_state.cell.journal
-    found = {record.seq: record for one in subjects for record in journal.history(one, None, HISTORY_MOST)}
-    return sorted(found.values(), key=lambda record: -record.seq)[:HISTORY_MOST]
+    told = await subject_history(app_state, who, subjects, before, limit)
+    return replace(page, history=told.rows, cursor=told.cursor, archived=told.archived)
 
 
 @get("/fabrics/{name:str}/history", guards=SEE_CELL)
-async def get_fabric_history(app_state: TheAppState, name: FromPath[str]) -> Page[HistoryRow]:
-    """The last records about a network, newest first: its design, validations, findings, and its subnet's managers."""
+async def get_fabric_history(
+    app_state: TheAppState, who: Who, name: FromPath[str], cursor: Before = None, limit: Limit = 100
+) -> Page[HistoryRow]:
+    """Records about a network, newest first: its design, validations, findings, and its subnet's managers."""
     fabric, stands = fabric_named(app_state, name), app_state.fleet.cell.seq
-    records = await asyncio.to_thread(_records, app_state, {fabric_subject(fabric.name)})
-    return Page(tuple(map(history_row, records)), seq=stands)
+    told = await subject_history(app_state, who, [fabric_subject(fabric.name)], cursor, limit)
+    return Page(told.rows, told.cursor, told.archived, stands)
 
 
 router = Router(

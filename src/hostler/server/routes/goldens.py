@@ -8,11 +8,13 @@ from msgspec import Struct
 
 from hostler.core.state import events as e
 from hostler.core.state.goldens import Golden
-from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.api_resources import HistoryRow
 from hostler.server.auth import SEE_CELL
-from hostler.server.dependencies import TheAppState, Wanted
-from hostler.server.paging import Name, Page, listed
+from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_histories import Before
+from hostler.server.paging import Limit, Name, Page, listed
 from hostler.server.problems import unknown
+from hostler.server.subject_histories import subject_history
 
 
 class GoldenRow(Struct, frozen=True):
@@ -29,11 +31,16 @@ class GoldenRow(Struct, frozen=True):
 
 
 class GoldenView(Struct, frozen=True):
-    """A stack's bits with their history, newest first. One that is gone has only that."""
+    """A stack's bits with their history, newest first. One that is gone has only that.
+
+    `cursor` goes on with the history (`before`), "" where it is whole; `archived` says where what came before is.
+    """
 
     golden: Golden | None
     state: str
     history: tuple[HistoryRow, ...]
+    cursor: str = ""
+    archived: str = ""
 
 
 @get("/goldens", guards=SEE_CELL)
@@ -71,15 +78,18 @@ def _state(golden: Golden) -> str:
 
 
 @get("/goldens/{golden_id:str}", guards=SEE_CELL)
-async def get_golden(app_state: TheAppState, golden_id: FromPath[str]) -> GoldenView:
+async def get_golden(
+    app_state: TheAppState, who: Who, golden_id: FromPath[str], before: Before = None, limit: Limit = 200
+) -> GoldenView:
     """One stack's bits: who gave them, who differs, which witnesses were heard."""
     golden = app_state.fleet.goldens.get(golden_id)
     subject = e.golden_subject(golden_id)
-    records = await app_state.history(subject)
-    if golden is None and not records:
+    told = await subject_history(app_state, who, [subject], before, limit)
+    newest = told if before is None else await subject_history(app_state, who, [subject], None, 1)
+    if golden is None and not newest.rows:
         raise unknown("golden", golden_id)
     state = _state(golden) if golden is not None else "gone"
-    return GoldenView(golden, state, tuple(history_row(record) for record in records))
+    return GoldenView(golden, state, told.rows, told.cursor, told.archived)
 
 
 router = Router(path="/", route_handlers=[list_goldens, get_golden], tags=["checks"])

@@ -5,11 +5,13 @@ from litestar.params import FromPath
 
 from hostler.client.answers import IncidentRow
 from hostler.core.state.events import IncidentOpened
-from hostler.server.api_resources import IncidentView, history_row, incident_row
+from hostler.server.api_resources import IncidentView, incident_row
 from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
-from hostler.server.paging import Page, listed
+from hostler.server.node_histories import Before
+from hostler.server.paging import Limit, Page, listed
 from hostler.server.problems import unknown
+from hostler.server.subject_histories import subject_history
 from hostler.server.token_scope import incident_within
 
 
@@ -21,17 +23,19 @@ async def list_incidents(app_state: TheAppState, who: Who, wanted: Wanted) -> Pa
 
 
 @get("/incidents/{incident_id:str}", guards=SEE)
-async def get_incident(app_state: TheAppState, who: Who, incident_id: FromPath[str]) -> IncidentView:
+async def get_incident(
+    app_state: TheAppState, who: Who, incident_id: FromPath[str], before: Before = None, limit: Limit = 200
+) -> IncidentView:
     """One incident with all its members and its history, newest first; of a closed one the history."""
     standing = app_state.fleet.incidents.get(incident_id)
     found = app_state.shown(who, incident_within(who, app_state.fleet, standing)) if standing is not None else None
     if found is None and not who.whole:
         raise unknown("incident", incident_id)
-    records = await app_state.history(incident_id)
-    told = tuple(history_row(app_state.shown(who, r)) for r in records)
     if found is None and not await app_state.named(incident_id, IncidentOpened):
         raise unknown("incident", incident_id)
-    return IncidentView(incident_row(found) if found else None, found.members if found else {}, told)
+    told = await subject_history(app_state, who, [incident_id], before, limit)
+    row, members = (incident_row(found), found.members) if found else (None, {})
+    return IncidentView(row, members, told.rows, told.cursor, told.archived)
 
 
 router = Router(path="/", route_handlers=[list_incidents, get_incident], tags=["incidents"])

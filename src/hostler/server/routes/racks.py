@@ -1,6 +1,5 @@
 """Racks as one: whether each stage stands, how far the bring-up has come and what it waits for, the certificate."""
 
-import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -10,17 +9,19 @@ from msgspec import Struct
 
 from hostler.core.conditions import rack_match
 from hostler.core.policy.budgets import domain_limit, taken
-from hostler.core.report.rack_story import RackStepRow, steps_of
+from hostler.core.report.rack_story import STEP_EVENTS, RackStepRow, steps_of
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Operation, Verdict
 from hostler.core.state.rack_runs import Rack, RackCertificate, RackEnd, RackRun
 from hostler.core.state.scopes import RACK, Scope
-from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.api_resources import HistoryRow
 from hostler.server.auth import SEE_CELL
-from hostler.server.dependencies import TheAppState, Wanted
-from hostler.server.paging import Page, listed
+from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_histories import Before
+from hostler.server.paging import Limit, Page, listed
 from hostler.server.problems import unknown
+from hostler.server.subject_histories import subject_history
 
 
 class RackRow(Struct, frozen=True):
@@ -71,7 +72,8 @@ class RackBudget(Struct, frozen=True):
 class RackView(Struct, frozen=True):
     """A rack with its stages as they stand now, its bring-up, its certificate, its domains' budgets, its history.
 
-    `steps` are of the bring-up that is under way, else of the last one, else as the recipe has them.
+    `steps` are of the bring-up that is under way, else of the last one, else as the recipe has them. `cursor` goes on
+    with the history (`before`), "" where it is whole; `archived` says where what came before is.
     """
 
     row: RackRow
@@ -84,11 +86,8 @@ class RackView(Struct, frozen=True):
     steps: tuple[RackStepRow, ...]
     budgets: tuple[RackBudget, ...]
     history: tuple[HistoryRow, ...]
-
-
-RECORDS_MOST = 1_000
-"""Records that are read for a rack's steps."""
-SHOWN_MOST = 200
+    cursor: str = ""
+    archived: str = ""
 
 
 @get("/racks", guards=SEE_CELL)
@@ -99,7 +98,9 @@ async def list_racks(app_state: TheAppState, wanted: Wanted) -> Page[RackRow]:
 
 
 @get("/racks/{rack:str}", guards=SEE_CELL)
-async def get_rack(app_state: TheAppState, rack: FromPath[str]) -> RackView:
+async def get_rack(
+    app_state: TheAppState, who: Who, rack: FromPath[str], before: Before = None, limit: Limit = 200
+) -> RackView:
     """One rack, by its name, whether it has been brought up as one or not."""
     fleet = app_state.fleet
     known = fleet.racks.get(rack)
@@ -109,7 +110,8 @@ async def get_rack(app_state: TheAppState, rack: FromPath[str]) -> RackView:
     run = known.run
     blockers = run.waiting.blockers if run is not None and run.waiting is not None else ()
     stages = tuple(_stages(fleet, known, app_state.now()))
-    records = await asyncio.to_thread(app_state.cell.journal.history, Scope(RACK, rack).text, None, RECORDS_MOST)
+    subject = Scope(RACK, rack).text
+    told = await subject_history(app_state, who, [subject], before, limit)
     return RackView(
         row_of(known),
         stages,
@@ -118,9 +120,11 @@ async def get_rack(app_state: TheAppState, rack: FromPath[str]) -> RackView:
         known.certificate,
         known.operations,
         blockers,
-        steps_of(known, records),
+        steps_of(known, await app_state.named(subject, *STEP_EVENTS)),
         tuple(_budgets(app_state.context(), rack)),
-        tuple(history_row(record) for record in records[:SHOWN_MOST]),
+        told.rows,
+        told.cursor,
+        told.archived,
     )
 
 

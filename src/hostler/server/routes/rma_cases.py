@@ -9,12 +9,14 @@ from msgspec import Struct
 from hostler.core.state.events import RmaCaseOpened
 from hostler.core.state.rma_cases import CaseStep, RmaCase, StockLine
 from hostler.core.tables.rma_steps import next_steps
-from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.api_resources import HistoryRow
 from hostler.server.auth import SEE_CELL
-from hostler.server.dependencies import TheAppState, Wanted
-from hostler.server.paging import Name, Page, listed
+from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.node_histories import Before
+from hostler.server.paging import Limit, Name, Page, listed
 from hostler.server.problems import unknown
 from hostler.server.rows import row_of
+from hostler.server.subject_histories import subject_history
 
 
 class RmaRow(Struct, frozen=True):
@@ -44,11 +46,16 @@ class RmaRow(Struct, frozen=True):
 
 
 class RmaView(Struct, frozen=True):
-    """A case with its history, newest first. A closed one has only that."""
+    """A case with its history, newest first. A closed one has only that.
+
+    `cursor` goes on with the history (`before`), "" where it is whole; `archived` says where what came before is.
+    """
 
     case: RmaCase | None
     waits_for: tuple[str, ...]
     history: tuple[HistoryRow, ...]
+    cursor: str = ""
+    archived: str = ""
 
 
 class StockRow(Struct, frozen=True):
@@ -87,14 +94,16 @@ def _waits_for(case: RmaCase) -> tuple[str, ...]:
 
 
 @get("/rma-cases/{case_id:str}", guards=SEE_CELL)
-async def get_case(app_state: TheAppState, case_id: FromPath[str]) -> RmaView:
+async def get_case(
+    app_state: TheAppState, who: Who, case_id: FromPath[str], before: Before = None, limit: Limit = 200
+) -> RmaView:
     """One return with its history."""
     case = app_state.fleet.rma_cases.get(case_id)
-    records = await app_state.history(case_id)
-    told = tuple(history_row(record) for record in records if record.event.__struct_config__.tag != "ticket_opened")
     if case is None and not await app_state.named(case_id, RmaCaseOpened):
         raise unknown("return", case_id)
-    return RmaView(case, _waits_for(case) if case is not None else (), told)
+    page = await subject_history(app_state, who, [case_id], before, limit)
+    told = tuple(row for row in page.rows if row.name != "ticket_opened")
+    return RmaView(case, _waits_for(case) if case is not None else (), told, page.cursor, page.archived)
 
 
 @get("/stock", guards=SEE_CELL)
