@@ -89,6 +89,9 @@ RUN = {
     "use-the-command-line": ("node", "events", "statement", "context list", "completion", "job list", "part"),
     "validate-a-fabric": ("fabric generate", "fabric check", "fabric list"),
     "work-at-the-racks": ("ticket list",),
+    "budget-noisy-sources": (
+        "node conditions", "node explain", "boot strangers", "audit list", "node history", "events", "policy",
+    ),
 }  # fmt: skip
 """Commands, by how they begin, that are run against an emulated fleet as a page writes them."""
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.end_to_end.processes import HOSTLER, free_port, process, run
 from tests.how_to import RUN, blocks, commands, filled, is_run
@@ -61,7 +62,7 @@ async def test_what_a_page_says_to_type_does_what_it_says(tmp_path: Path) -> Non
 
 
 def lay_out(page: str, folder: Path) -> bool:
-    """Files that the page shows by `cat`, its table of machines and its document of assets; whether it has routes."""
+    """Files that the page shows by `cat`, its machines, assets and budgets; whether it has routes."""
     routed = False
     for block in blocks(page):
         for name, text in FILE.findall(block.text):
@@ -70,6 +71,10 @@ def lay_out(page: str, folder: Path) -> bool:
             (folder / "rack7.csv").write_text(block.text)
         if block.language == "json" and '"kind"' in block.text:
             (folder / "assets.json").write_text(block.text)
+        if block.language == "yaml" and block.text.startswith("policy:\n  sources:"):
+            whole = yaml.safe_load((folder / "policy.yaml").read_text())
+            whole["policy"] |= yaml.safe_load(block.text)["policy"]
+            (folder / "policy.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
         if block.language == "yaml" and block.text.startswith("routes:"):
             before = (folder / "routes.yaml").read_text() if routed else ""
             text = block.text.replace("tenant: acme", "tenant: tenant-a")
