@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller.inputs import AgentHeard, AgentRefused, BootAsked, Observed
+from hostler.controller.inputs import AgentHeard, AgentRefused, BootAsked, IntentAsked, Observed
 from hostler.controller.source_intake import bounded_boot
+from hostler.controller.step_output import Reply
 from hostler.core.boot.boot_decision import MAC, SCRIPT, WRONG, BootDecision, BootRequest
 from hostler.core.boot.boot_target import BootTarget
 from hostler.core.state import events as e
@@ -16,9 +17,10 @@ from hostler.core.state.assets import Binding
 from hostler.core.state.boot import HOLD, BootRecord
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.intent import Bounds
 from hostler.core.state.model import Observation, Part, Severity
 from hostler.core.state.source_budgets import AGENT_LOUD, BMC_LOUD, GRAVE_MOST
-from tests.kit import BAD_LINES, NOW, Drive, a_node, configuration, gpu_part, pool_document
+from tests.kit import BAD_LINES, NOW, Drive, a_node, configuration, gpu_part, intent_of, pool_document
 
 SMALL = {"records_per_hour": 40, "records_per_day": 100, "mib_per_hour": 1, "mib_per_day": 2}
 FLOOD = 160
@@ -291,6 +293,29 @@ def test_a_person_who_asks_beyond_the_budget_is_refused_and_may_still_ease() -> 
     assert not drive.ask("cordon", "b").granted
     drive.wait(hours=3)
     assert drive.ask("cordon", "b").granted
+
+
+def of_tenant(drive: Drive, tenant: str, person: str, n: int) -> Reply:
+    """The answer to one of a tenant's people, who asks for a cordon or its end."""
+    intent = intent_of(f"{tenant}-{n}", "uncordon" if n % 2 else "cordon", "c", person, "because", drive.now)
+    asked = replace(intent, bounds=Bounds(tenant=tenant))
+    return next(r for r in drive.step(IntentAsked(10_000 + n, asked)).replies if r.token == 10_000 + n)
+
+
+def test_a_tenant_with_many_names_has_one_budget() -> None:
+    """Mutants: a tenant's requests are counted by person alone, or with another tenant's, or with the house's."""
+    drive = cell()
+    since = len(drive.journal)
+    answers = [of_tenant(drive, "t1", f"p{n % 20}", n) for n in range(160)]
+    refused = [one for one in answers if "tenant t1 says too much" in one.text]
+    assert len(refused) > FLOOD // 2 - SMALL["records_per_hour"]
+    recorded = [r for r in drive.journal[since:] if isinstance(r.event, e.IntentRecorded)]
+    assert len(recorded) <= SMALL["records_per_hour"] + FLOOD // 2, "acts that ease are recorded where they are granted"
+    assert len([r for r in recorded if "says too much" in r.event.answer]) == 1
+    assert "says too much" not in of_tenant(drive, "t2", "p0", 1_000).text
+    assert drive.ask("cordon", "b", person="p0").granted, "a person of the house by the same name"
+    drive.wait(hours=3)
+    assert "says too much" not in of_tenant(drive, "t1", "p0", 2_000).text
 
 
 WRONG_BUDGETS = {
