@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from hostler.core.report.evidence_bundle import MAX_OBSERVATIONS
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Severity
 from hostler.journal import schema
@@ -19,7 +20,7 @@ from hostler.journal.opening import open_database, open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Batch, RecordWindow
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import House, house
+from tests.contract.api_world import XID79, House, house
 from tests.contract.journal_samples import at, boot, boots, of_events
 from tests.drawing import first_in_gate
 
@@ -155,3 +156,32 @@ def test_of_rows_without_a_name_the_record_is_asked(place: str) -> None:
     found = [r.seq for r in each_record(journal, RecordWindow(subject="n3", names=NAMES), 1)]
     assert found == [51]
     journal.close()
+
+
+NOISE = MAX_OBSERVATIONS + 100
+
+
+async def test_a_log_that_repeats_itself_hides_no_fault_from_its_vendor(tmp_path: Path) -> None:
+    """Mutants: a bundle has the node's last 2,000 lines alone; it does not say since when it has all of them."""
+    async with house(tmp_path) as inside:
+        await inside.adopt(1)
+        await inside.report("n0", kind="kernel_log", text=XID79, facility=0)
+        await inside.until(lambda: inside.cell.view.nodes["n0"].conditions)
+        quiet = (await inside.operator.get("/v1/nodes/n0/evidence"))["files"]
+        assert "Xid" in quiet["log.txt"]
+        assert "only those on which" not in quiet["missing.txt"]
+        for first in range(1, NOISE, 700):
+            lines = [
+                {"node": "n0", "source": "agent", "spool": "s2", "sequence": n, "kind": "kernel_log", "facility": 0}
+                | {"text": f"usb 1-1: new device number {n}"}
+                for n in range(first, min(first + 700, NOISE + 1))
+            ]
+            body = {"node": "n0", "spool": "s2", "boot_id": "", "observations": lines}
+            status, answer = await inside.agent("n0").post("/v1/agent/observations", body)
+            assert status == 200, answer
+        files = (await inside.operator.get("/v1/nodes/n0/evidence"))["files"]
+        told = files["log.txt"].splitlines()
+        assert MAX_OBSERVATIONS - 20 <= len([line for line in told if "new device" in line]) <= MAX_OBSERVATIONS
+        (fault,) = [line for line in told if "Xid" in line]
+        assert told[0] == fault, "the oldest comes first"
+        assert "only those on which a condition rests are here" in files["missing.txt"]

@@ -25,6 +25,8 @@ from hostler.logs.secret_patterns import is_secret, redact
 MAX_RECORDS, MAX_OBSERVATIONS = 2_000, 2_000
 WHOLE_DAYS = 30
 """Records of so many days are all in a bundle, and before them as many as make MAX_RECORDS."""
+CITED_MOST = 20_000
+"""Observations beyond the last that are looked up because a condition rests on them."""
 MAX_FILE = 1024 * 1024
 """Characters of one file; what is more is cut, and the file says so."""
 MAX_LINE = 1_000
@@ -80,13 +82,17 @@ ON_DEMAND = Brought()
 
 
 class Known(Struct, frozen=True):
-    """Reading for a bundle: the fleet, the node, its records and raw observations, newest first."""
+    """Reading for a bundle: the fleet, the node, its records and raw observations, newest first.
+
+    Of observations before `log_since` only those are here on which a condition rests; None: all are.
+    """
 
     fleet: Fleet
     node: Node
     records: Sequence[e.Record]
     observations: Sequence[Observation]
     made: datetime
+    log_since: datetime | None = None
 
 
 def evidence_bundle(known: Known, brought: Brought = ON_DEMAND) -> EvidenceBundle:
@@ -96,7 +102,7 @@ def evidence_bundle(known: Known, brought: Brought = ON_DEMAND) -> EvidenceBundl
     files = {
         "case.json": _json(_case(known), hide),
         "timeline.txt": _lines(_timeline(known), hide),
-        "log.txt": _lines(_log(logs), hide),
+        "log.txt": _latest_lines(_log(logs), hide),
         "checks.json": _json([*known.node.checks], hide),
         "parts.json": _json(_parts(known), hide),
         "firmware.json": _json(dict(known.node.versions) or dict(known.node.firmware), hide),
@@ -220,7 +226,7 @@ def _parts(known: Known) -> list[dict[str, str]]:
 def _sensors(observations: Sequence[Observation]) -> Iterator[str]:
     """One line for each reading that was recorded: they are when something changed, and once an hour."""
     yield "received,sensor,value"
-    for seen in reversed(observations[:MAX_OBSERVATIONS]):
+    for seen in reversed(observations):
         if seen.kind in ("sensors", "gpu_state") and seen.received is not None:
             for name, value in sorted(seen.facts.items()):
                 if isinstance(value, int | float | str) and not is_secret(name, str(value)):
@@ -249,14 +255,25 @@ def _missing(known: Known, brought: Brought) -> Iterator[str]:
         yield "BMC event log: no entry is kept since the node is known"
     if len(known.records) >= MAX_RECORDS:
         yield f"timeline: records before {known.records[-1].at:%Y-%m-%d %H:%M} UTC may be left out"
-    if len(known.observations) >= MAX_OBSERVATIONS:
-        yield f"log, sensors: older observations than the last {MAX_OBSERVATIONS} are left out"
+    if known.log_since is not None:
+        since = f"{known.log_since:%Y-%m-%d %H:%M:%S} UTC"
+        yield f"log, sensors: of observations before {since} only those on which a condition rests are here"
 
 
 def _lines(lines: Iterable[str], hide: Redaction) -> str:
     """The lines, each cut; a secret may go over several, and half a secret looks like none: it is hidden before."""
+    return _bounded(_cut_lines(lines, hide))
+
+
+def _latest_lines(lines: Iterable[str], hide: Redaction) -> str:
+    """The same, of lines of which the last matter most."""
+    text = _cut_lines(lines, hide)
+    return text if len(text) <= MAX_FILE else f"[cut before the last {MAX_FILE} characters]\n{text[-MAX_FILE:]}"
+
+
+def _cut_lines(lines: Iterable[str], hide: Redaction) -> str:
     whole = hide.text("\n".join(lines))
-    return _bounded("\n".join(line[:MAX_LINE] for line in whole.split("\n")) + "\n")
+    return "\n".join(line[:MAX_LINE] for line in whole.split("\n")) + "\n"
 
 
 def _json(value: Any, hide: Redaction) -> str:
