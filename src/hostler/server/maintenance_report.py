@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from heapq import merge
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,7 +70,10 @@ class DeedRow(Struct, frozen=True):
 
 
 class Maintenance(Struct, frozen=True):
-    """Windows, work and notices of the selected nodes; repairs and deeds only where one node was asked for."""
+    """Windows, work and notices of the selected nodes; repairs and deeds only where one node was asked for.
+
+    Repairs opened since `repairs_since` are all here, and deeds since `deeds_since`; None: all that the journal has.
+    """
 
     windows: tuple[Window, ...]
     work: tuple[WorkRow, ...]
@@ -77,6 +81,15 @@ class Maintenance(Struct, frozen=True):
     repairs: tuple[WorkRow, ...] = ()
     deeds: tuple[DeedRow, ...] = ()
     cursor: str = ""
+    repairs_since: datetime | None = None
+    deeds_since: datetime | None = None
+
+
+class Deeds(Struct, frozen=True):
+    """Deeds of a node, newest first, and since when all are told (None: all that are known)."""
+
+    rows: tuple[DeedRow, ...]
+    since: datetime | None
 
 
 def work_of(fleet: Fleet, node: Node, tickets: Sequence[Ticket]) -> list[WorkRow]:
@@ -189,19 +202,28 @@ def notices_of(node: Node) -> list[NoticeRow]:
     ]
 
 
-def deeds_of(node: str, records: Iterable[e.Record]) -> list[DeedRow]:
-    """Deeds that were done to the node's hardware, newest first."""
-    found: list[DeedRow] = []
-    for record in sorted(records, key=lambda r: r.seq, reverse=True):
-        match record.event:
-            case e.OperationFinished(kind=kind, result=result) if kind in DEEDS:
-                found.append(DeedRow(node, record.at, kind, result))
-            case e.PartMoved(serial=serial, before=before, after=after, slot=slot):
-                action = "part_in" if after == node else "part_out" if before == node else ""
-                found += [DeedRow(node, record.at, action, "done", serial, slot)] if action else []
-            case _:
-                continue
-    return found[:DEEDS_MAX]
+def deeds_of(node: str, ended: Sequence[e.Record], moved: Sequence[e.Record], known_since: datetime | None) -> Deeds:
+    """Deeds that were done to the node's hardware, by its ended operations and its parts' moves, each newest first.
+
+    `known_since`: operations are among the records since then, None: all are. Each kind has its own bound, so that
+    parts that an inventory shows and does not, in turns, hide no power cycle.
+    """
+    operations = [
+        DeedRow(node, r.at, r.event.kind, r.event.result)
+        for r in ended
+        if isinstance(r.event, e.OperationFinished) and r.event.kind in DEEDS
+    ]
+    moves = [_move(node, r.at, r.event) for r in moved if isinstance(r.event, e.PartMoved)]
+    kinds = (operations, [one for one in moves if one is not None])
+    cut = [rows[DEEDS_MAX - 1].at for rows in kinds if len(rows) > DEEDS_MAX]
+    since = max([*cut, *([known_since] if known_since is not None else [])], default=None)
+    told = merge(*(rows[:DEEDS_MAX] for rows in kinds), key=lambda row: row.at, reverse=True)
+    return Deeds(tuple(told), since)
+
+
+def _move(node: str, at: datetime, event: e.PartMoved) -> DeedRow | None:
+    action = "part_in" if event.after == node else "part_out" if event.before == node else ""
+    return DeedRow(node, at, action, "done", event.serial, event.slot) if action else None
 
 
 def opened_tickets(records: Iterable[e.Record]) -> list[Ticket]:
@@ -213,7 +235,7 @@ def opened_tickets(records: Iterable[e.Record]) -> list[Ticket]:
                 found[ticket.id, ticket.opened] = ticket
             case _:
                 continue
-    return sorted(found.values(), key=lambda t: (t.opened, t.id), reverse=True)[:REPAIRS_MAX]
+    return sorted(found.values(), key=lambda t: (t.opened, t.id), reverse=True)
 
 
 def repair(node: Node | None, ticket: Ticket, closing: Sequence[e.Record]) -> WorkRow:

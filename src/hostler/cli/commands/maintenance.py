@@ -7,7 +7,7 @@ from cyclopts import App
 from hostler.cli.list_commands import describe
 from hostler.cli.node_verbs import offer
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
-from hostler.cli.output import emit
+from hostler.cli.output import emit, say
 from hostler.cli.table_columns import DEEDS, NOTICES, REPAIRS, WINDOWS, WORK
 from hostler.client import routes
 from hostler.core.state.verbs.maintenance import AnswerMaintenance, CancelMaintenance, ScheduleMaintenance
@@ -33,6 +33,8 @@ def list_(
         if found.get(name) or name in ("windows", "work"):
             print("\n" * bool(number and show.output != "name"), end="")
             emit(found.get(name) or [], view, show.output)
+        if since := found.get(f"{name}_since"):
+            say(f"hostler: {name} before {since} are not all listed")
     return 0
 
 
@@ -45,6 +47,7 @@ def _all(client: "Client", asked: dict[str, str]) -> dict[str, Any]:
         for name, _ in _SECTIONS:
             known = found.setdefault(name, [])
             known.extend(row for row in page[name] if row not in known)
+        found |= {name: page[name] for name in ("repairs_since", "deeds_since") if page.get(name)}
         cursor = page["cursor"]
     return found
 

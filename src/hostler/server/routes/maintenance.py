@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 from litestar import Router, get
+from msgspec.structs import replace
 
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
@@ -18,6 +19,8 @@ from hostler.server.auth import SEE
 from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.maintenance_report import (
     ASSIGNING,
+    DEEDS_MAX,
+    REPAIRS_MAX,
     Maintenance,
     NoticeRow,
     WorkRow,
@@ -37,10 +40,10 @@ from hostler.server.tokens import Identity
 
 TICKETS = record_names(e.TicketOpened, e.TicketUpdated)
 CLOSING = record_names(e.TicketClosed)
-DONE = record_names(e.OperationFinished, e.PartMoved)
+ENDED, MOVED = record_names(e.OperationFinished), record_names(e.PartMoved)
 SERVED = record_names(e.NodeAssigned, e.NodeRegistered)
 DEEDS_LEAST, DEEDS_DAYS = 1_000, 30
-"""Deeds are looked for among so many ended operations and moves of parts at least, and in all of so many days."""
+"""Deeds are looked for among so many ended operations at least, and in all of so many days."""
 ALL = 1_000_000
 """Tickets of a node, and the times that it was assigned: all are read."""
 
@@ -101,24 +104,29 @@ async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
     fleet = app_state.fleet
     opened = await history(app_state, who, name, HistoryQuery(None, ALL, TICKETS))
     since = app_state.now() - timedelta(days=DEEDS_DAYS)
-    done = await history(app_state, who, name, HistoryQuery(None, DEEDS_LEAST, DONE, since))
+    ended = await history(app_state, who, name, HistoryQuery(None, DEEDS_LEAST, ENDED, since))
+    moved = await history(app_state, who, name, HistoryQuery(None, DEEDS_MAX + 1, MOVED))
     node = fleet.resolve(name)
     if node is not None and not sees(who, node):
         node = None
     repairs: list[WorkRow] = []
-    for ticket in opened_tickets(opened):
+    tickets_opened = opened_tickets(opened)
+    repairs_since = tickets_opened[REPAIRS_MAX - 1].opened if len(tickets_opened) > REPAIRS_MAX else None
+    for ticket in tickets_opened[:REPAIRS_MAX]:
         closing = await asyncio.to_thread(_closing, app_state, ticket.id)
         repairs.append(repair(node, ticket, app_state.shown(who, closing)))
+    known_since = ended[-1].at if len(ended) >= DEEDS_LEAST else None
+    deeds = deeds_of(node.id if node is not None else name, ended, moved, known_since)
+    told = Maintenance((), (), (), tuple(repairs), deeds.rows, "", repairs_since, deeds.since)
     if node is None:
-        return Maintenance((), (), (), tuple(repairs), tuple(deeds_of(name, done)))
+        return told
     holding = frozenset(scopes(app_state.context().fleet, node))
     windows = app_state.shown(who, tuple(w for w in fleet.windows.values() if w.scope in holding))
     tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
-    deeds = tuple(deeds_of(node.id, done))
     node = app_state.shown(who, node)
     served = await history(app_state, who, name, HistoryQuery(None, 1, SERVED))
     work = with_account(node, work_of(fleet, node, tickets), served)
-    return Maintenance(windows, work, tuple(notices_of(node)), tuple(repairs), deeds)
+    return replace(told, windows=windows, work=work, notices=tuple(notices_of(node)))
 
 
 def _closing(app_state: AppState, ticket: str) -> list[Record]:
