@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hostler.core.report import sentences
-from hostler.core.report.explain import explain, text
+from hostler.core.report.explain import CHAINS_MAX, explain, text
 from hostler.core.report.next_actor import ActsNext, NextActor
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
@@ -187,6 +187,25 @@ def test_a_cut_off_history_says_so() -> None:
     explanation = explain(RECORDS[4:], node())
     assert explanation.partial
     assert "Earlier records are not shown" in text(explanation)
+
+
+def flaps(count: int) -> list[e.Record]:
+    """A condition that comes and goes so often after the story, by itself."""
+    fan = replace(FAULT, id="n1/bmc.fan/F1", type="bmc.fan", part="F1")
+    events = [e.ConditionRaised(fan), e.ConditionCleared("n1", fan.id, "observation", "the fan turns")] * count
+    return [e.Record(1_000 + n, at(1_000 + n), 1, "x", event) for n, event in enumerate(events)]
+
+
+def test_conditions_that_come_and_go_hide_no_remedy_and_what_is_left_out_is_counted() -> None:
+    """Mutants: the latest 50 chains alone are told; nobody is told that there were more."""
+    whole = explain([*RECORDS, *flaps(CHAINS_MAX - 1)], node())
+    assert (len(whole.chains), whole.left_out) == (CHAINS_MAX, 0)
+    assert "not shown" not in text(whole)
+    cut = explain([*RECORDS, *flaps(CHAINS_MAX + 30)], node())
+    assert (len(cut.chains), cut.left_out) == (CHAINS_MAX, 31)
+    assert cut.chains[-1].remedy is not None, "of long ago, and told all the same"
+    assert [one.seq for one in cut.chains] == sorted((one.seq for one in cut.chains), reverse=True)
+    assert "31 more chains, notes and waits are not shown: hostler node history n1 --limit 0" in text(cut)
 
 
 def test_every_event_of_the_story_is_one_line() -> None:

@@ -26,19 +26,30 @@ def explain(records: Sequence[e.Record], node: Node | None) -> Explanation:
     story = NodeStory(sentence)
     for record in sorted(records, key=lambda r: r.seq):
         ROWS[type(record.event)].story(story, record, record.event)
-    chains = sorted(story.chains(), key=lambda c: (c.open, c.seq), reverse=True)
+    every, spells = story.chains(), story.waits()
+    chains = sorted(_worth_telling(every), key=lambda c: (c.open, c.seq), reverse=True)
+    beyond = (len(every) - len(chains), len(story.notes) - NOTES_MAX, len(spells) - WAITS_MAX)
     return Explanation(
         node=node.id if node else story.node,
         phase=node.phase if node else story.phase,
         phase_since=node.phase_since if node else None,
         waiting=node.waiting if node else None,
-        chains=tuple(chains[:CHAINS_MAX]),
+        chains=tuple(chains),
         notes=tuple(reversed(story.notes[-NOTES_MAX:])),
         partial=story.partial,
         checks=node.checks if node else (),
         certificates=node.certificates if node else (),
-        waits=tuple(story.waits()[-WAITS_MAX:]),
+        waits=tuple(spells[-WAITS_MAX:]),
+        left_out=sum(max(0, one) for one in beyond),
     )
+
+
+def _worth_telling(chains: Sequence[CausalChain]) -> list[CausalChain]:
+    """The chains that go on, then those with a remedy, then others: the latest CHAINS_MAX of them in this order.
+
+    Conditions that came and went by themselves, however many, hide no remedy.
+    """
+    return sorted(chains, key=lambda c: (c.open, c.remedy is not None, c.seq), reverse=True)[:CHAINS_MAX]
 
 
 def probation_of(node: Node, now: datetime) -> str:
@@ -74,9 +85,16 @@ def text(explanation: Explanation) -> str:
     for chain in explanation.chains:
         lines.extend(("", *_told(chain)))
     lines.extend(_past_waits(explanation.waits))
-    if explanation.partial:
-        lines.extend(("", "Earlier records are not shown."))
+    lines.extend(_not_shown(explanation))
     return "\n".join(lines)
+
+
+def _not_shown(explanation: Explanation) -> Iterator[str]:
+    if explanation.partial:
+        yield from ("", "Earlier records are not shown.")
+    if explanation.left_out:
+        told = f"{explanation.left_out:,} more chains, notes and waits are not shown"
+        yield from ("", f"{told}: hostler node history {explanation.node} --limit 0 has the records.")
 
 
 def _since(at: datetime | None) -> str:

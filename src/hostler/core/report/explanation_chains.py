@@ -127,7 +127,7 @@ class Explanation(Struct, frozen=True):
     `progress` is where a long check stands, as the node's agent told last; no record holds it. `burn_in` is the burn-in
     under way beside those of its SKU, by the journal, None where none is. `probation`: until when
     the node is watched after a repair, and what that means for it, "" where it is not. `checks` are the last
-    verdicts, one of each profile.
+    verdicts, one of each profile. `left_out`: so many chains, notes and waits are known and not among these.
     `waits` are those that belong to no chain, the latest last. `failures`: what failed last, the newest first.
     `acts_next`: whose turn it is, None of a node that has left. `cannot`: remedies that cannot be
     carried out on the node, so that the next rung or a person takes their place, with why and what to do.
@@ -150,3 +150,4 @@ class Explanation(Struct, frozen=True):
     waits: tuple[WaitSpell, ...] = ()
     failures: tuple[ActFailure, ...] = ()
     cannot: tuple[str, ...] = ()
+    left_out: int = 0

@@ -34,6 +34,7 @@ export function Node() {
         <h2>Why</h2>
         ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
         ${story.value.chains.map((/** @type {Row} */ chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
+        ${story.value.left_out > 0 && html`<p class="quiet">${story.value.left_out} more chains, notes and waits are in its history alone.</p>`}
       </section>
       <${History} id=${seen.node.id} />
       <${Facts} seen=${seen} now=${now} />
