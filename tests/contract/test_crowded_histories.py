@@ -81,6 +81,7 @@ async def answers(inside: House) -> dict[str, Any]:
             status, body = await person.call("GET", f"/v1{path}")
             assert status == 200, (who, path, body)
             found[f"{who} {path}"] = body
+    found["changes"] = (await inside.operator.get("/v1/status"))["changes"]
     intent = next(one for one in found["operator /nodes/n0/lanes"]["intervals"] if one["lane"] == "person")
     found["person"] = intent["what"]
     return found
@@ -92,9 +93,14 @@ async def test_a_bill_is_whole_and_a_tenant_reads_its_node_whatever_was_recorded
 ) -> None:
     """Mutants: a bill is read from the last 10,000 records; a tenant's interval is looked for in the last 20,000.
 
-    Lanes are of the last 10,000; an explanation is of the last 1,000.
+    Lanes are of the last 10,000; an explanation is of the last 1,000; people's acts in the status of the last 20,000.
     """
     before, after = told
+    assert [one for one in after["changes"]["latest"] if "asked for hold" in one["text"]]
+    assert [one for one in after["changes"]["moves"] if one["name"] == "phase_changed"]
+    for which in ("latest", "moves"):
+        numbers = [one["seq"] for one in after["changes"][which]]
+        assert numbers == sorted(set(numbers), reverse=True)
     for who in ("tenant", "operator"):
         (row,) = after[f"{who} /statement"]["items"]
         assert row["since"] == before[f"{who} /statement"]["items"][0]["since"], "from its first second on"
