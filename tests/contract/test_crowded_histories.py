@@ -12,13 +12,14 @@ from sqlalchemy import update
 
 from hostler.core.report.evidence_bundle import MAX_OBSERVATIONS
 from hostler.core.state import events as e
-from hostler.core.state.model import Condition, Severity
+from hostler.core.state.model import Condition, Observation, Severity
 from hostler.journal import schema
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.named_records import PAGE, each_named_since, each_record, record_names
 from hostler.journal.opening import open_database, open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Batch, RecordWindow
+from hostler.server.routes import node_stories
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, House, house
 from tests.contract.journal_samples import at, boot, boots, of_events
@@ -162,6 +163,33 @@ def test_of_rows_without_a_name_the_record_is_asked(place: str) -> None:
     found = [r.seq for r in each_record(journal, RecordWindow(subject="n3", names=NAMES), 1)]
     assert found == [51]
     journal.close()
+
+
+def seen(sequence: int, source: str) -> Observation:
+    """A raw observation of n0, later than those before it."""
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=sequence)
+    return Observation("n0", "event_log", source, source, sequence, text=f"line {sequence}", received=moment)
+
+
+async def test_an_agents_log_hides_nothing_that_the_bmc_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: the last so many of all sources are searched; a page that found nothing is the end."""
+    monkeypatch.setattr(node_stories, "LOOKED_MOST", 400)
+    monkeypatch.setattr(node_stories, "LOOKED_AT_ONCE", 200)
+    journal = MemoryJournal()
+    told = (*(seen(n, "bmc") for n in range(1, 4)), *(seen(n, "agent") for n in range(4, 1_004)))
+    journal.append(Batch(observations=told), journal.acquire("crowd"))
+    async with house(tmp_path, journal=journal) as inside:
+        await inside.adopt(1)
+        for source, limit, count in (("bmc", 2, 3), ("agent", 700, 1_000), ("", 300, 1_003)):
+            found, cursor, pages = list[str](), "", 0
+            while pages == 0 or cursor:
+                path = f"/v1/nodes/n0/observations?source={source}&limit={limit}&cursor={cursor}"
+                page = await inside.operator.get(path)
+                found += [one["text"] for one in page["items"] if one["text"].startswith("line ")]
+                cursor, pages = page["cursor"], pages + 1
+            assert len(found) == len(set(found)) == count, source
+        status, answer = await inside.operator.call("GET", "/v1/nodes/n0/observations?cursor=n0/s/9")
+        assert (status, answer["instead"]) == (404, "list from the newest on, without a cursor")
 
 
 NOISE = MAX_OBSERVATIONS + 100

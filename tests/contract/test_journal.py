@@ -147,6 +147,22 @@ def test_observations_of_a_node_newest_first(journal: SqlJournal | MemoryJournal
     assert journal.observations_of("nobody") == []
 
 
+@pytest.mark.parametrize("limit", [1, 3, 4, 10, 11])
+def test_observations_go_on_beyond_one_of_them(journal: SqlJournal | MemoryJournal, limit: int) -> None:
+    """Also among many of one moment. Mutants: the page's last comes again; those of its moment are left out."""
+    seen = tuple(replace(observed(f"n{i % 3}", i), received=at(i // 9)) for i in range(1, 31))
+    journal.append(Batch(observations=seen), journal.acquire("a"))
+    whole = [o.id for o in journal.observations_of("n1", limit=100)]
+    assert len(whole) == 10
+    found, beyond = list[str](), ""
+    while page := journal.observations_of("n1", None, limit, beyond):
+        found += [o.id for o in page]
+        beyond = found[-1]
+    assert found == whole
+    assert journal.observations_of("n1", None, 9, "n1/s/999") == []
+    assert journal.observations_of("n1", None, 9, "no id") == []
+
+
 def test_a_node_name_may_hold_slashes(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(Batch(observations=(observed("cell/r1/n1", 3),)), journal.acquire("a"))
     assert journal.observation("cell/r1/n1/s/3") == observed("cell/r1/n1", 3)

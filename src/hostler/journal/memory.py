@@ -163,11 +163,16 @@ class MemoryJournal:
         """The raw observation of this id, None where it is not kept."""
         return self._observations.get(identity)
 
-    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
-        """The node's raw observations, newest first."""
+    def observations_of(
+        self, node: str, since: datetime | None = None, limit: int = 200, beyond: str = ""
+    ) -> list[Observation]:
+        """The node's raw observations, newest first; of those after `beyond`, where it is given."""
         start = micros(since) if since else 0
         found = [o for o in reversed(self._seen.get(node, ())) if _received(o) >= start]
-        return sorted(found, key=_received, reverse=True)[: capped(limit)]
+        told = sorted(found, key=_received, reverse=True)
+        if beyond:
+            told = told[next((n for n, one in enumerate(told, 1) if one.id == beyond), len(told)) :]
+        return told[: capped(limit)]
 
     def cursors(self) -> dict[str, tuple[str, int]]:
         """How far each sender's spool has been read: sender → (spool, sequence)."""

@@ -142,10 +142,19 @@ def observation(connection: Connection, key: tuple[str, str, int]) -> bytes | No
     return connection.execute(query).scalar_one_or_none()
 
 
-def observations_of(connection: Connection, node: str, since: int, limit: int) -> list[bytes]:
-    """Bodies of a node's observations received at `since` (µs) or later, newest first."""
+def observations_of(
+    connection: Connection, node: str, since: int, limit: int, beyond: tuple[str, str, int] | None
+) -> list[bytes]:
+    """Bodies of a node's observations received at `since` (µs) or later, newest first; of those after `beyond`."""
     c = observations.c
     found = select(c.body).where(c.node == node, c.received >= since).order_by(c.received.desc(), c.id.desc())
+    if beyond is not None:
+        of, spool, sequence = beyond
+        key = (c.node == of, c.spool == spool, c.sequence == sequence)
+        place = connection.execute(select(c.received, c.id).where(*key)).one_or_none()
+        if place is None:
+            return []
+        found = found.where((c.received < place[0]) | ((c.received == place[0]) & (c.id < place[1])))
     return list(connection.execute(found.limit(capped(limit))).scalars())
 
 

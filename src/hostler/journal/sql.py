@@ -232,10 +232,18 @@ class SqlJournal:
             body = queries.observation(connection, key)
         return unseal_observation(body) if body is not None else None
 
-    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
-        """A node's observations, newest first, received at `since` or later."""
+    def observations_of(
+        self, node: str, since: datetime | None = None, limit: int = 200, beyond: str = ""
+    ) -> list[Observation]:
+        """A node's observations, newest first, received at `since` or later.
+
+        Where `beyond` is given, of those that come after that one in this order; none where it is not kept.
+        """
+        place = observation_key(beyond)
+        if beyond and place is None:
+            return []
         with self._database.reading() as connection:
-            bodies = queries.observations_of(connection, node, micros(since) if since else 0, limit)
+            bodies = queries.observations_of(connection, node, micros(since) if since else 0, limit, place)
         return [unseal_observation(body) for body in bodies]
 
     def cursors(self) -> dict[str, tuple[str, int]]:

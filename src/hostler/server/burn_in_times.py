@@ -37,7 +37,8 @@ class BurnInTimes:
         since = operation.started
         if operation.attempt > 1:
             wanted = RecordWindow(subject=node.id, names=STARTS)
-            since = await asyncio.to_thread(_first_start, self._cell.journal, wanted, operation.id) or since
+            first: datetime | None = await asyncio.to_thread(_first_start, self._cell.journal, wanted, operation.id)
+            since = first if first is not None else since
         return burn_ins.standing(node, since, now, await self._cohort(node.sku, now))
 
     async def _cohort(self, sku: str, now: datetime) -> tuple[EndedBurnIn, ...]:

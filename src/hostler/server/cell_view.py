@@ -57,8 +57,10 @@ class JournalView(Protocol):
 class ObservationLog(Protocol):
     """A journal that lists a node's raw observations; the others only find one by its id."""
 
-    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
-        """The node's raw observations, newest first."""
+    def observations_of(
+        self, node: str, since: datetime | None = None, limit: int = 200, beyond: str = ""
+    ) -> list[Observation]:
+        """The node's raw observations, newest first; of those after `beyond`, where it is given."""
 
 
 class HeartbeatView(Protocol):

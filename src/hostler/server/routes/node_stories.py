@@ -2,9 +2,11 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Annotated
 
 from litestar import Router, get
-from litestar.params import FromPath
+from litestar.params import FromPath, QueryParameter
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.policy.abilities import excluded_by
@@ -37,6 +39,11 @@ from hostler.server.tokens import Role
 
 LANES_READ = record_names(*LANE_EVENTS)
 """Records that a node's lanes are made of."""
+LOOKED_MOST, LOOKED_AT_ONCE = 20_000, 10_000
+"""Observations that one page looks through for those of a source, and in one question to the journal."""
+Beyond = Annotated[
+    str, QueryParameter(max_length=400, description="go on beyond this observation (the last page's cursor)")
+]
 
 
 @get("/nodes/{node_id:str}/history", guards=SEE)
@@ -111,16 +118,53 @@ async def node_lanes(app_state: TheAppState, who: Who, node_id: FromPath[str], b
 
 
 @get("/nodes/{node_id:str}/observations", guards=SEE)
-async def node_observations(
-    app_state: TheAppState, who: Who, node_id: FromPath[str], source: Name = "", limit: Limit = 100
+async def node_observations(  # noqa: PLR0913 - one argument per parameter of the URL
+    app_state: TheAppState, who: Who, node_id: FromPath[str], source: Name = "", cursor: Beyond = "", limit: Limit = 100
 ) -> Page[Observation]:
-    """Raw observations of a node, newest first; `source=bmc` gives its BMC's log."""
+    """Raw observations of a node, newest first; `source=bmc` gives its BMC's log.
+
+    With a source a page looks through 20,000 observations at most, and may be short, or empty, while it has a cursor.
+    """
     node, journal, stands = app_state.node(who, node_id), app_state.cell.journal, app_state.fleet.cell.seq
     if not isinstance(journal, ObservationLog):
         raise refuse(501, "unsupported", "this journal does not list observations", "read the history instead")
     since = node.assignment.since if who.role is Role.tenant and node.assignment else None
-    found = await asyncio.to_thread(journal.observations_of, node.id, since, limit)
-    return Page(tuple(o for o in found if not source or o.source == source), seq=stands)
+    place = await asyncio.to_thread(app_state.cell.journal.observation, cursor) if cursor else None
+    if cursor and (place is None or place.node != node.id):
+        what = f"observation '{cursor}' of {node.id} is not kept"
+        raise refuse(404, "unknown", what, "list from the newest on, without a cursor")
+    found, goes_on = await asyncio.to_thread(_seen_by, journal, SeenQuery(node.id, since, source, limit, cursor))
+    return Page(tuple(found), goes_on, seq=stands)
+
+
+class SeenQuery(Struct, frozen=True):
+    """Observations that are asked for: of a node, since a moment, of one source ("": of all), beyond one of them."""
+
+    node: str
+    since: datetime | None
+    source: str
+    limit: int
+    beyond: str
+
+
+def _seen_by(journal: ObservationLog, asked: SeenQuery) -> tuple[list[Observation], str]:
+    """One page, and the observation beyond which the next begins ("": nowhere).
+
+    What others say of the node is passed over here: a log of its agent's hides nothing of its BMC's.
+    """
+    found: list[Observation] = []
+    last, size = asked.beyond, LOOKED_AT_ONCE if asked.source else asked.limit
+    for _ in range(LOOKED_MOST // LOOKED_AT_ONCE):
+        page = journal.observations_of(asked.node, asked.since, size, last)
+        for seen in page:
+            last = seen.id
+            if asked.source in ("", seen.source):
+                found.append(seen)
+            if len(found) == asked.limit:
+                return found, last
+        if len(page) < size:
+            return found, ""
+    return found, last
 
 
 router = Router(path="/", route_handlers=[node_history, node_explain, node_lanes, node_observations], tags=["nodes"])
