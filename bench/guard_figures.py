@@ -22,6 +22,8 @@ SIMULATED_NODES, SIMULATED_DAYS = 128, 54.0
 KILLS = 5
 FEW, MANY = 10, 40
 DECIDING_NODES = 200
+REQUESTS = 2_000
+QUIET_LINE = {"kind": "kernel_log", "text": "systemd[1]: a unit has started", "facility": 3}
 
 Costs = dict[str, float]
 
@@ -107,6 +109,60 @@ def postgresql() -> Costs:
             server.close()
 
 
+def http() -> Costs:
+    """Requests of agents and people to the whole server over a socket of its own, the client's share included."""
+    import uvloop
+
+    with tempfile.TemporaryDirectory() as directory:
+        return uvloop.run(measured_requests(Path(directory)))
+
+
+async def measured_requests(directory: Path) -> Costs:
+    """The costs of requests, one after another, on one connection; the journal is memory, which waits for no disk."""
+    from datetime import UTC, datetime
+
+    import aiohttp
+
+    from bench.controller import fill
+    from hostler.journal.memory import MemoryJournal
+    from hostler.runtime.runner import Cell
+    from hostler.server.agent_mailbox import AgentMailboxes
+    from hostler.server.app import create_app
+    from hostler.server.server_settings import Settings
+    from hostler.server.tokens import Grant, Role, TokenStore
+    from hostler.server.uvicorn_server import serving
+
+    node, journal, tokens = "c1-n000007", MemoryJournal(), TokenStore(directory / "tokens.db")
+    fill(journal, datetime.now(UTC), DECIDING_NODES)  # type: ignore[arg-type]
+    agent = {"Authorization": f"Bearer {tokens.create(Grant('agent', Role.agent, node=node))}"}
+    person = {"Authorization": f"Bearer {tokens.create(Grant('olga', Role.operator))}"}
+    cell = Cell(journal, {})
+    mailboxes, settings, costs = AgentMailboxes(lambda: cell.epoch), Settings(port=0), Costs()
+    await cell.start()
+    app = create_app(cell, tokens, mailboxes, settings)
+    async with serving(app, settings) as url, aiohttp.ClientSession(url) as session:
+
+        async def post(number: int) -> None:
+            seen = {"node": node, "source": "agent", "spool": "s", "sequence": number}
+            body = {"node": node, "spool": "s", "boot_id": "boot-7", "observations": [seen | QUIET_LINE]}
+            async with session.post("/v1/agent/observations", json=body, headers=agent) as answer:
+                assert answer.status == 200, await answer.text()
+
+        async def read(number: int) -> None:
+            async with session.get(f"/v1/nodes/c1-n{number % DECIDING_NODES:06d}", headers=person) as answer:
+                assert answer.status == 200, await answer.text()
+
+        for name, request in (("a post", post), ("a page of a node", read)):
+            await request(1)
+            began = time.process_time()
+            for number in range(2, REQUESTS + 2):
+                await request(number)
+            costs[f"http: {name}, CPU µs"] = (time.process_time() - began) / REQUESTS * 1e6
+    await cell.stop()
+    tokens.close()
+    return costs
+
+
 def simulator() -> Costs:
     """A simulated pool: processor time of a day."""
     from hostler.sim.pool_run import SimSettings, run
@@ -185,6 +241,7 @@ GROUPS: Mapping[str, Callable[[], Costs]] = {
     "import": server_import,
     "sqlite": sqlite,
     "postgresql": postgresql,
+    "http": http,
     "simulator": simulator,
     "instructions": instructions,
     "agent": agent,

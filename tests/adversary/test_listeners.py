@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from hostler.core.state.source_budgets import SourcePolicy
+from hostler.server.tokens import Grant, Role
 from tests.adversary.attacked import ATTACKER, Served, Witness, attacked, beside, tolerable_s
 from tests.adversary.evil_bmc import EvilBmc, evil, sound
 from tests.adversary.test_hostile_bmcs import PERIOD_S, Fleet, entered, until
@@ -224,7 +226,6 @@ def _answers(target: Target) -> None:
 
 
 @pytest.mark.smoke
-@pytest.mark.nightly("thousands of connections")
 async def test_4300_boot_connections_that_read_nothing_stop_nobody(tmp_path: Path) -> None:
     """With 4,096 files: API, boots and BMCs are answered for as long as they are held, and the log says so.
 
@@ -249,6 +250,37 @@ async def test_4300_boot_connections_that_read_nothing_stop_nobody(tmp_path: Pat
             assert '"connections_refused"' in lines
             assert '"listener": "boot"' in lines
             assert "open_files_exhausted" not in lines
+
+
+async def test_boot_requests_of_many_made_up_machines_are_recorded_within_their_one_budget(tmp_path: Path) -> None:
+    """Addresses, serials and architectures in turns: all that nobody vouches for shares one budget of records.
+
+    Mutants: it is kept by address; each reason has a budget of its own.
+    """
+    with evil(sound("S-good")) as bmc:
+        async with listened(tmp_path, bmc, "boot") as (served, target, fleet):
+            ann = served.token(Grant("ann", Role.operator))
+            before = (await asyncio.to_thread(served.ask, "GET", "/v1/status", ann))[1]["seq"]
+            sent: list[int] = []
+            with polled(bmc, fleet), Witness(served) as witness, beside(partial(_made_up, target, sent)):
+                await asyncio.sleep(2 * LASTS_S)
+            now = (await asyncio.to_thread(served.ask, "GET", "/v1/status", ann))[1]["seq"]
+            witness.told(f"{len(sent)} boot requests of machines that nobody knows: {now - before} records")
+            assert len(sent) > 200
+            assert now - before < SourcePolicy().boot.records_per_hour + 50
+            assert not witness.refused, witness
+            assert witness.longest_s < 2 * tolerable_s(), witness
+
+
+def _made_up(target: Target, sent: list[int], over: threading.Event) -> None:
+    while not over.is_set():
+        number = len(sent)
+        arch = ("x86_64", "arm64", "i386", "riscv")[number % 4]
+        mac = f"02:00:00:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
+        path = f"/ipxe?mac={mac if number % 3 else '02:00:00:00:00:01'}&serial=S-{number % 7}&arch={arch}".encode()
+        with suppress(OSError), target.open(f"127.0.0.{2 + number % 50}") as one:
+            one.sendall(HEAD % path + b"Connection: close\r\n\r\n")
+            sent.append(len(one.recv(4_096)))
 
 
 async def test_600_readers_of_an_image_by_a_byte_a_second_leave_others_theirs(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from tests.adversary.attacked import PATIENCE_S, Served, Witness, attacked, besi
 STALLED = 400
 SPELLINGS = 200
 AGAIN_S = 0.02
-FLOOD_S = 12.0
 """After all were sent once, how soon the next is: what was refused is tried again."""
 CELL = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
 POOLS = """
@@ -107,10 +106,12 @@ def posted(node: str, observations: list[dict[str, Any]]) -> dict[str, Any]:
     return {"node": node, "spool": "s", "boot_id": "b", "observations": observations}
 
 
-async def test_one_agents_token_records_its_budget_and_nothing_on_others(tmp_path: Path) -> None:
-    """Twelve seconds of claims to another node's parts and lines of faults, in turns, as fast as it goes.
+@pytest.mark.parametrize("flood_s", [8.0, pytest.param(60.0, marks=pytest.mark.nightly("a flood of a minute"))])
+async def test_one_agents_token_records_its_budget_and_nothing_on_others(tmp_path: Path, flood_s: float) -> None:
+    """Claims to another node's parts and lines of faults, in turns, as fast as it goes; its customer then asks.
 
-    Mutants: the budget is not asked; it is kept by the node that is spoken of; each claim has its record on the holder.
+    Mutants: the budget is not asked; it is kept by the node that is spoken of; each claim has its record on the holder;
+    a bill is read from the last records.
     """
     own, theirs = [f"n1-G{n}" for n in range(8)], [f"n2-G{n}" for n in range(8)]
     sent: list[int] = []
@@ -140,8 +141,11 @@ async def test_one_agents_token_records_its_budget_and_nothing_on_others(tmp_pat
         before = await asyncio.to_thread(history, "n2")
         seq = (await asyncio.to_thread(served.ask, "GET", "/v1/status", ann))[1]["seq"]
         with Witness(served) as witness, beside(attack):
-            await asyncio.sleep(FLOOD_S)
+            await asyncio.sleep(flood_s)
         after = await asyncio.to_thread(history, "n2")
+        acme = served.token(Grant("alice", Role.tenant, tenant="acme"))
+        theirs_told = await asyncio.to_thread(served.ask, "GET", "/v1/nodes/n2/history", acme)
+        bill = (await asyncio.to_thread(served.ask, "GET", "/v1/statement", acme))[1]["items"]
         node = (await asyncio.to_thread(served.ask, "GET", "/v1/nodes/n1", ann))[1]
         now = (await asyncio.to_thread(served.ask, "GET", "/v1/status", ann))[1]["seq"]
     witness.told(
@@ -150,6 +154,10 @@ async def test_one_agents_token_records_its_budget_and_nothing_on_others(tmp_pat
     assert sent.count(200) > 5
     assert now - seq < 3_000
     assert len(after) - len(before) <= 3, "the claim, and a ticket with its message"
+    assert theirs_told[0] == 200, theirs_told
+    (stay,) = [one for one in bill if one["node"] == "n2"]
+    assert stay["had_s"] == sum(one["seconds"] for one in stay["causes"]) >= flood_s
+    assert not [one for one in stay["causes"] if one["kind"] == "unrecorded"]
     if now - seq > 2_000:
         assert "agent.says_too_much" in str(node)
     assert not witness.refused, witness
