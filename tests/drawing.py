@@ -5,6 +5,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.mark import ParameterSet
 
 NIGHTLY = "nightly"
 
@@ -21,4 +22,6 @@ def first_in_gate(values: Iterable[Any], count: int = 1) -> list[Any]:
 
 
 def _marked(one: Any, mark: pytest.MarkDecorator) -> Any:
+    if isinstance(one, ParameterSet):
+        return pytest.param(*one.values, marks=[*one.marks, mark], id=one.id)
     return pytest.param(*one, marks=mark) if isinstance(one, tuple) else pytest.param(one, marks=mark)
