@@ -41,7 +41,7 @@ PROTECTED = {
     "every outgoing driver is judged": (TARGET, "tooling/test_outgoing_connections.py"),
     "exports are private": (DISK, "component/test_private_exports.py"),
 }
-"""What has to stand: the section with its row, and the files whose tests that section names."""
+"""The section with the row of each thing that has to stand, and the files of the tests that it names."""
 
 
 def sections() -> dict[str, list[str]]:
@@ -81,10 +81,10 @@ def problems(title: str, row: str) -> Iterator[str]:
         yield f"{title}: {row}: name the test that plays it, as `path/test_file.py::test_name`"
     for path, name in named:
         found = found_in(path).get(name)
-        marks = [ast.unparse(one) for one in found.decorator_list] if found is not None else []
+        decorators = [ast.unparse(one) for one in found.decorator_list] if found is not None else []
         if found is None:
             yield f"{title}: {path}::{name} is not there"
-        elif any(re.search(r"mark\.(skip\b|xfail)", one) for one in marks):
+        elif any(re.search(r"mark\.(skip\b|xfail)", one) for one in decorators):
             yield f"{title}: {path}::{name} does not run"
 
 

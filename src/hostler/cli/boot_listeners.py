@@ -10,7 +10,7 @@ DO = (
     ("cannot be started", "remove the cause; its host may lack memory, or processes (TasksMax, ulimit -u)"),
     ("is starting", "ask again in a minute"),
 )
-"""What to do by how the process ended, the first that fits."""
+"""Advice by how the process ended, the first that fits."""
 
 
 def boot_findings(health: Mapping[str, Any]) -> list[dict[str, Any]]:

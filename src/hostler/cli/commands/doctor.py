@@ -112,7 +112,7 @@ _offer(WithdrawRemediator)
 
 
 def _controllers(connect: Connect) -> list[dict[str, Any]]:
-    """What each controller that is named and reached says of its health: each serves boots by itself."""
+    """Ask each controller that is named for its health: each serves boots by itself."""
     from hostler.client.api import Client
 
     try:
