@@ -96,18 +96,21 @@ async def test_records_about_several_subjects_come_once_and_in_order(tmp_path: P
     """Of a link, its cable and its modules. Mutants: one that is about two of them comes twice, or takes two places."""
     journal, chance = MemoryJournal(), random.Random(31)
     names = ["S1", "S2", "S3"]
-    moved = [e.PartMoved(chance.choice(names), *chance.sample(["S1", "S2", "x", "y"], 2), "gpu0") for _ in range(200)]
-    append(journal, list(moved))
+    moved = list[e.Event]()
+    for _ in range(200):
+        before, after = chance.sample(["S1", "S2", "x", "y"], 2)
+        moved.append(e.PartMoved(chance.choice(names), before, after, "gpu0"))
+    append(journal, moved)
     wanted = [seq for seq in range(200, 0, -1) if {"S1", "S2"} & set(e.subjects_of(moved[seq - 1]))]
     async with house(tmp_path, journal=journal) as world:
         for limit in (1, 7, len(wanted) - 1, len(wanted), 1_000):
             found: list[int] = []
-            before: int | None = None
+            place: int | None = None
             while True:
-                page = await subject_history(world.app_state, ADA, {"S1", "S2"}, before, limit)
+                page = await subject_history(world.app_state, ADA, {"S1", "S2"}, place, limit)
                 found += [row.seq for row in page.rows]
                 assert len(page.rows) <= limit
                 if not page.cursor:
                     break
-                before = int(page.cursor)
+                place = int(page.cursor)
             assert found == wanted, limit

@@ -309,9 +309,9 @@ def test_a_tenant_with_many_names_has_one_budget() -> None:
     answers = [of_tenant(drive, "t1", f"p{n % 20}", n) for n in range(160)]
     refused = [one for one in answers if "tenant t1 says too much" in one.text]
     assert len(refused) > FLOOD // 2 - SMALL["records_per_hour"]
-    recorded = [r for r in drive.journal[since:] if isinstance(r.event, e.IntentRecorded)]
+    recorded = [r.event for r in drive.journal[since:] if isinstance(r.event, e.IntentRecorded)]
     assert len(recorded) <= SMALL["records_per_hour"] + FLOOD // 2, "acts that ease are recorded where they are granted"
-    assert len([r for r in recorded if "says too much" in r.event.answer]) == 1
+    assert len([one for one in recorded if "says too much" in one.answer]) == 1
     assert "says too much" not in of_tenant(drive, "t2", "p0", 1_000).text
     assert drive.ask("cordon", "b", person="p0").granted, "a person of the house by the same name"
     drive.wait(hours=3)

@@ -192,7 +192,8 @@ def test_a_cut_off_history_says_so() -> None:
 def flaps(count: int) -> list[e.Record]:
     """A condition that comes and goes so often after the story, by itself."""
     fan = replace(FAULT, id="n1/bmc.fan/F1", type="bmc.fan", part="F1")
-    events = [e.ConditionRaised(fan), e.ConditionCleared("n1", fan.id, "observation", "the fan turns")] * count
+    cleared = e.ConditionCleared("n1", fan.id, "observation", "the fan turns")
+    events: list[e.Event] = [e.ConditionRaised(fan), cleared] * count
     return [e.Record(1_000 + n, at(1_000 + n), 1, "x", event) for n, event in enumerate(events)]
 
 
