@@ -62,14 +62,22 @@ echo '{{"verdict": "passed", "detail": "1 GPU", "readings": {{"gemm_perf|bf16_tf
 async def test_an_idle_node_is_checked_by_a_job_and_a_customer_takes_its_place(
     slurm: RealSlurm, tmp_path: Path
 ) -> None:
-    """An hour is fifteen seconds here. Mutants: the customer waits, or is cancelled; no reading comes."""
+    """An hour is fifteen seconds here, and a check may take twice that: a loaded machine brings the customer in time.
+
+    Mutants: the customer waits, or is cancelled; no reading comes.
+    """
     program, works = slurm.folder / "hostler-check", slurm.folder / "check-works"
     program.write_text(CHECK.format(folder=slurm.folder))
     program.chmod(0o755)
     works.touch()
     place = f"checks: {{partition: hostler, program: {program}, state: {slurm.folder}}}\n"
     (tmp_path / "ci.yaml").write_text(f"commands: {{slurm_conf: {slurm.conf}}}\nperiod_s: 0.5\n{place}")
-    (tmp_path / "policy.yaml").write_text(re.sub(r"(?m)^  time_scale: .*$", "  time_scale: 240", POLICY.read_text()))
+    policy = re.sub(r"(?m)^  time_scale: .*$", "  time_scale: 240", POLICY.read_text())
+    policy, slots = re.subn(
+        r"slots: \{period_s: 3600, (.*)limit_s: 1500,", r"slots: {period_s: 7200, \1limit_s: 6900,", policy
+    )
+    assert slots == 1
+    (tmp_path / "policy.yaml").write_text(policy)
     how = ["--slurm", f"ci={tmp_path / 'ci.yaml'}"]
     async with served_beside(tmp_path, "ci", {"slurm": "gpu001"}, how, PATIENCE_S, tmp_path / "policy.yaml") as served:
         await served.say("pool", "mode", "train", "act", "--remedy", "idle_check", "--reason", "try it")
