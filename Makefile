@@ -11,8 +11,8 @@ PYTHON ?= python3
 SEEDS ?= 200
 FRESH ?= 200
 CASES ?= 100000
-# Two workers wait for what they started while two compute.
-JOBS ?= 4
+# One worker waits for what it started while two compute; a fourth gains nothing.
+JOBS ?= 3
 CHECK_JOBS ?= 3
 SHARES := $(addprefix tests-of-share-,$(shell seq $(CHECK_JOBS)))
 QUICK := --hypothesis-profile quick -p no:schemathesis -p no:xdist -p no:anyio -p no:platformdirs -p no:cacheprovider
@@ -43,7 +43,7 @@ up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes 
 
 # --- checking --------------------------------------------------------------------------------------------------------
 
-test: system-packages environment-test ## the gate: lint, types, imports beside the tests (JOBS=4 workers); what takes long is in make nightly
+test: system-packages environment-test ## the gate: lint, types, imports beside the tests (JOBS=3 workers); what takes long is in make nightly
 	@$(MAKE) --no-print-directory --keep-going -j2 all-tests lint-in-one-piece
 
 all-tests: environment-test
