@@ -23,8 +23,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.snapshot import dump, state_of
 from hostler.journal.opening import open_journal
-from hostler.journal.sql import SqlJournal
-from hostler.ports import Batch, Snapshot
+from hostler.ports import Batch, Journal, Snapshot
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.runner import Cell, keep_out_of_collections
 from tests.postgres import PostgresServer
@@ -42,7 +41,7 @@ def rss_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def fill(journal: SqlJournal, now: datetime, size: int = NODES) -> None:
+def fill(journal: Journal, now: datetime, size: int = NODES) -> None:
     """Register the fleet in the journal and leave a snapshot of it."""
     epoch = journal.acquire("bench")
     policy = POLICY.read_text().replace("agent_silence_s: 30", "agent_silence_s: 86400")  # nobody sends heartbeats here

@@ -133,7 +133,7 @@ async def measured_requests(directory: Path) -> Costs:
     from hostler.server.uvicorn_server import serving
 
     node, journal, tokens = "c1-n000007", MemoryJournal(), TokenStore(directory / "tokens.db")
-    fill(journal, datetime.now(UTC), DECIDING_NODES)  # type: ignore[arg-type]
+    fill(journal, datetime.now(UTC), DECIDING_NODES)
     agent = {"Authorization": f"Bearer {tokens.create(Grant('agent', Role.agent, node=node))}"}
     person = {"Authorization": f"Bearer {tokens.create(Grant('olga', Role.operator))}"}
     cell = Cell(journal, {})

@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 from docstring_parser import attrdoc
 
+from tests.drawing import NIGHTLY
 from tests.sharing import in_share
 from tests.simulation.fresh import first_of_fresh
 
@@ -34,8 +35,8 @@ COLLECTED = (10_000, 10, 10)
 """Thresholds of the garbage collector: by Python's own (700, 10, 10) a tenth of the run's CPU is its passes."""
 ID_MOST_CHARS = 60
 """Of a longer text among a test's parameters its id has the beginning alone."""
-NIGHTLY, SMOKE = "nightly", "smoke"
-"""Marks of what the gate leaves to `make nightly`, and of the part of that which it runs all the same."""
+SMOKE = "smoke"
+"""Mark of what the gate runs though its module is the nightly's."""
 DEFAULT_SEEDS = 6
 DEFAULT_FRESH = 0
 """Simulated worlds that nobody has run before: the gate draws none, so that what a change did is all that it judges;

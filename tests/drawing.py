@@ -8,6 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 NIGHTLY = "nightly"
+"""Mark of what the gate leaves to `make nightly`, and the profile of Hypothesis there."""
 
 
 def examples(full: int, quick: int) -> int:

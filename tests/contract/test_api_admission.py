@@ -28,13 +28,12 @@ async def test_a_full_house_takes_only_what_is_urgent(tmp_path: Path, headers: d
 
     app = Litestar(
         [take],
-        middleware=[DefineMiddleware(AdmissionFence, admission=admission)],
+        middleware=[DefineMiddleware(AdmissionFence)],
         exception_handlers=problems.HANDLERS,
         openapi_config=None,
     )
     tokens = TokenStore(tmp_path / "tokens.sqlite")
-    app.state["app_state"] = Mock(forwarder=AsyncMock(), connections=[], tokens=tokens)
-    app.state["tokens"] = tokens
+    app.state["app_state"] = Mock(forwarder=AsyncMock(), connections=[], tokens=tokens, admission=admission)
     sent = {"Authorization": f"Bearer {tokens.create(Grant('a', Role.agent, node='n0'))}", **headers}
     async with serving(app, Settings(port=0)) as url, aiohttp.ClientSession() as session:
         for _ in range(3):  # the connection stays usable after a refusal

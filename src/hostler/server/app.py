@@ -149,7 +149,7 @@ def create_app(
 
 def serve_cell(app: Litestar, app_state: AppState) -> None:
     """Put a cell behind routes that serve none now."""
-    app.state.update({"app_state": app_state, "tokens": app_state.tokens})
+    app.state["app_state"] = app_state
 
 
 def build_routes() -> Litestar:

@@ -37,6 +37,7 @@ from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
 from hostler.server.event_stream import Streams
 from hostler.server.listener_watch import OpenFiles
+from hostler.server.load_shedding import Admission
 from hostler.server.notification_log import NotificationLog
 from hostler.server.oidc_provider import SignIn
 from hostler.server.paging import Nodes, Roster
@@ -93,6 +94,7 @@ class AppState:
         self.connections: list[ConnectionTable] = []
         self.open_files = OpenFiles()
         self.refusals = Refusals()
+        self.admission = Admission()
         self.documents = DocumentParser()
         self.outside = Outside()
         self.meetings = MeetingHall(self._take_pairs, self.now)

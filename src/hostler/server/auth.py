@@ -48,7 +48,7 @@ def needs(permission: Permission) -> Guard:
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
         scope = connection.scope
-        who = await authenticate(scope, connection.app.state["tokens"])
+        who = await authenticate(scope, connection.app.state["app_state"].tokens)
         demand(who, permission)
 
     return guard

@@ -121,11 +121,8 @@ class Admission:
 class AdmissionFence:
     """The middleware: stands behind authentication and before everything that costs more."""
 
-    def __init__(
-        self, app: ASGIApp, admission: Admission | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
-        self._admission = admission or Admission()
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -133,12 +130,13 @@ class AdmissionFence:
             await self._app(scope, receive, send)
             return
         headers = Headers.from_scope(scope)
-        state = scope["litestar_app"].state
-        who = await authenticate(scope, state["tokens"])
+        app_state = scope["litestar_app"].state["app_state"]
+        admission: Admission = app_state.admission
+        who = await authenticate(scope, app_state.tokens)
         demand(who, Permission.report)
-        watched = _WatchedPost(state["app_state"].refusals, who.grant.node, send, self._clock)
+        watched = _WatchedPost(app_state.refusals, who.grant.node, send, self._clock)
         try:
-            self._admission.begin(who.token)
+            admission.begin(who.token)
         except NotYetError as not_yet:
             watched.refused("more posts at once than it may have under way")
             raise _refusal(not_yet.wait_s, Connection="close") from not_yet
@@ -147,18 +145,19 @@ class AdmissionFence:
             if body is not None:
                 await self._admit(AdmittedPost(who.token, headers.get("priority", "") == URGENT), body, scope, watched)
         finally:
-            self._admission.end(who.token)
+            admission.end(who.token)
 
     async def _admit(self, asked: AdmittedPost, body: "ReceivedBody", scope: Scope, watched: "_WatchedPost") -> None:
+        admission: Admission = scope["litestar_app"].state["app_state"].admission
         try:
-            place = self._admission.enter(asked.sender, urgent=asked.urgent, now=self._clock())
+            place = admission.enter(asked.sender, urgent=asked.urgent, now=self._clock())
         except NotYetError as not_yet:
             watched.refused("more agents post than are taken at once")
             raise _refusal(not_yet.wait_s) from not_yet
         try:
             await self._app(scope, body.receive, watched.send)
         finally:
-            self._admission.leave(place)
+            admission.leave(place)
 
 
 class ReceivedBody:

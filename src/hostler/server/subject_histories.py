@@ -7,7 +7,6 @@ Each page says how far back it reaches: `cursor` is the record before which the 
 import asyncio
 from collections.abc import Collection
 from heapq import merge
-from itertools import islice
 
 from msgspec import Struct
 
@@ -45,6 +44,6 @@ async def subject_history(
         return list(found.values())
 
     records = await asyncio.to_thread(read)
-    shown = tuple(islice((history_row(app_state.shown(who, record)) for record in records), limit))
+    shown = tuple(history_row(app_state.shown(who, record)) for record in records[:limit])
     cursor = str(shown[-1].seq) if len(records) > limit else ""
     return HistoryPage(shown, cursor, await archived(app_state, cursor) if who.whole else "")

@@ -1,6 +1,6 @@
 """`hostler doctor`: what stands in the way of acting in a cluster or pool, and of boots; words for two remediators."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -16,9 +16,6 @@ from hostler.client import HostlerError, routes
 from hostler.core.state.scopes import CLUSTER
 from hostler.core.state.verbs.facts import Verb
 from hostler.core.state.verbs.remediators import AcceptRemediator, WithdrawRemediator
-
-if TYPE_CHECKING:
-    pass
 
 app = App(
     name="doctor", help="Check whether Hostler may act in a cluster, who else acts there, and whether boots are served."

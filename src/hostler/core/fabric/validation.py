@@ -13,7 +13,7 @@ from hostler.core.state.fabrics import DesignedLink, FabricVerdict, LinkConditio
 LEAST_SHARE = 0.8
 """Share of the design that answers at least: with less, the look has failed and not the fabric."""
 
-HALF = 0.5
+LOST_MOST = 0.5
 """More than this share of all cables without a link is an island's view, however few dark devices explain it."""
 
 FEW = 2
@@ -101,6 +101,6 @@ def _lost(design: Design, links: tuple[DesignedLink, ...], off: frozenset[str]) 
         one for cable, one in zip(design.cables, links, strict=True) if not off & {cable.a.device, cable.z.device}
     ]
     lost = sum(one.condition is LinkCondition.missing for one in awaited)
-    if lost <= FEW or lost <= HALF * len(awaited):
+    if lost <= FEW or lost <= LOST_MOST * len(awaited):
         return ""
     return f"{lost} of {len(awaited)} cables have no link: the discovery saw another fabric, or part of it"
